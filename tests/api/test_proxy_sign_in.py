@@ -9,12 +9,14 @@ import pytest
 
 from penstock.api.asgi import AsgiApp
 from penstock.app.build import build_gateway
+from penstock.clock import Clock
 from penstock.gateway import Gateway
 from penstock.people.opening import PROXY_SECRET
 from penstock.settings import Settings
 from tests.api.accounts import MASTER, Account, first_account
 from tests.api.raw_http import RawResponse, Server, serving
 from tests.child_tasks import run_tasks_in_threads
+from tests.manual_clock import ManualClock
 
 SECRET = "the-proxy-and-the-gateway-know-it"
 PUBLIC = "https://media.example"
@@ -50,7 +52,9 @@ class Here:
 
 
 @asynccontextmanager
-async def running(folder: Path, *, proxies: tuple[str, ...] = ("127.0.0.1",), **table: Any) -> AsyncIterator[Here]:
+async def running(
+    folder: Path, *, proxies: tuple[str, ...] = ("127.0.0.1",), clock: Clock | None = None, **table: Any
+) -> AsyncIterator[Here]:
     settings = Settings(
         data=folder,
         secret=MASTER,
@@ -59,7 +63,7 @@ async def running(folder: Path, *, proxies: tuple[str, ...] = ("127.0.0.1",), **
         trusted_proxies=proxies,
         proxy_sign_in={**TABLE, **table},
     )
-    async with build_gateway(settings, None, {PROXY_SECRET: SECRET}) as gateway:
+    async with build_gateway(settings, clock, {PROXY_SECRET: SECRET}) as gateway:
         run_tasks_in_threads(gateway.worker_pool)
         mine = await first_account(gateway)
         async with serving(AsgiApp(gateway), settings) as served:
@@ -99,6 +103,20 @@ async def test_roles_follow_the_groups_of_each_sign_in_and_a_deactivated_person_
         assert off.json["status"] == "deactivated"
         assert (await here.call("GET", "/v1/session", back)).status == 401
         assert (await here.sign_in("anna", groups="leads")).headers["location"] == "/#/?refused=deactivated"
+
+
+async def test_a_page_that_nobody_touches_keeps_no_session_of_an_operator(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with running(tmp_path, clock=clock) as here:
+        used, left = [await here.sign_in("zoe", email="zoe@studio.example") for _ in range(2)]
+        for minutes, status in ((25, 200), (25, 401)):
+            clock.advance(minutes * 60)
+            cookie = {"cookie": left.headers["set-cookie"].partition(";")[0]}
+            refreshed = await here.served.call(
+                "GET", "/v1/session", headers={**cookie, "x-penstock-page": "unattended"}
+            )
+            assert refreshed.status == status
+            assert (await here.call("GET", "/v1/session", used)).status == 200
 
 
 async def test_an_invitation_is_good_for_the_address_that_the_proxy_names(tmp_path: Path) -> None:

@@ -107,6 +107,12 @@ class Browser:
         conditions = {"offline": not is_online, "latency": 0, "download_throughput": -1, "upload_throughput": -1}
         self._say("POST", "/chromium/network_conditions", {"network_conditions": conditions})
 
+    def send_headers(self, **headers: str) -> None:
+        """Send these headers with every call from now on, as a proxy in front of the gateway adds them."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self._say("POST", "/goog/cdp/execute", {"cmd": "Network.enable", "params": {}})
+        self._say("POST", "/goog/cdp/execute", {"cmd": "Network.setExtraHTTPHeaders", "params": {"headers": named}})
+
     def forget_files(self) -> None:
         """Empty the cache of files, so that the next page is loaded as at a first visit."""
         self._say("POST", "/goog/cdp/execute", {"cmd": "Network.clearBrowserCache", "params": {}})

@@ -1,12 +1,24 @@
-"""Signing in to the dashboard with a key, and signing out."""
+"""Signing in to the dashboard with a key or through a proxy, and signing out."""
 
 import pytest
 
 from tests.browser.chromium import Browser, sign_in
-from tests.stories.processes import Serving
+from tests.stories.processes import Installation, Serving
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 
+PROXY_SECRET = "the-proxy-and-the-gateway-know-it"
+PROXY = """
+trusted_proxies = ["127.0.0.1"]
+[proxy_sign_in]
+user_header = "X-Forwarded-User"
+email_header = "X-Forwarded-Email"
+button = "Sign in with Studio"
+[[proxy_sign_in.roles]]
+email = "anna@studio.example"
+org = "*"
+role = "operator"
+"""
 KEPT = "return document.cookie + JSON.stringify(sessionStorage) + JSON.stringify(localStorage)"
 
 
@@ -83,3 +95,43 @@ def test_a_key_that_is_revoked_meanwhile_signs_out(served: Serving, browser: Bro
     served.call("DELETE", f"/v1/keys/{other['id']}")
     browser.go("requests")
     browser.until(lambda: "no longer valid" in browser.text("#refusal"), "the page goes on with a revoked key")
+
+
+def test_people_sign_in_through_a_proxy_by_a_button_and_their_page_says_when_nobody_touches_it(
+    story: Installation, browser: Browser
+) -> None:
+    story.toml = PROXY
+    with story.serving(PENSTOCK_PROXY_SIGN_IN_SECRET=PROXY_SECRET) as served:
+        browser.open(served.url + "/#/requests")
+        browser.press("Sign in with Studio")
+        browser.until(lambda: "you did not come through it" in browser.text("#refusal"), "nothing is said")
+        assert browser.text("#with-key") == "Sign in with an API key instead"
+        browser.send_headers(X_Proxy_Secret=PROXY_SECRET, X_Forwarded_User="ben", X_Forwarded_Email="ben@a.example")
+        browser.press("Sign in with Studio")
+        browser.until(lambda: "nobody has given you a role" in browser.text("#refusal"), "nothing is said")
+        browser.send_headers(
+            X_Proxy_Secret=PROXY_SECRET, X_Forwarded_User="anna", X_Forwarded_Email="anna@studio.example"
+        )
+        browser.open("about:blank")
+        browser.open(served.url + "/#/requests")
+        browser.press("Sign in with Studio")
+        browser.until(lambda: browser.text("main h1") == "Requests", "the page that was asked for is not shown")
+        check_presence(browser)
+        browser.click("#sign-out")
+        browser.until(lambda: browser.has("#with-issuer"), "signing out does not lead to the sign-in page")
+        assert browser.errors() == []
+
+
+def check_presence(browser: Browser) -> None:
+    """The calls of a page say whether somebody is there."""
+    browser.run(
+        "const now = Date.now, fetched = window.fetch; window.later = 0; Date.now = () => now() + window.later;"
+        "window.fetch = (path, init) => { window.said = init.headers['x-penstock-page']; return fetched(path, init); }"
+    )
+    for seconds, page, said in ((0, "overview", "1"), (61, "library", "unattended"), (0, "requests", "1")):
+        if not seconds:
+            browser.click("main h1")
+        browser.run("window.later += arguments[0] * 1000; window.said = null", seconds)
+        browser.go(page)
+        browser.until(lambda: browser.run("return window.said") is not None, f"{page} calls nothing")
+        assert browser.run("return window.said") == said, page

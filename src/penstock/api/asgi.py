@@ -26,7 +26,7 @@ from penstock.api.body_budget import BodyBudget
 from penstock.api.call_headers import check_call_headers
 from penstock.api.call_shares import CallShares
 from penstock.api.call_spans import describe_call
-from penstock.api.cookies import check_page, session_token
+from penstock.api.cookies import check_page, is_attended, session_token
 from penstock.api.cors import Cors
 from penstock.api.rates import RECORDED_REFUSALS_PER_MINUTE, CallRates
 from penstock.api.route import Route
@@ -311,7 +311,7 @@ class AsgiApp:
                 check_page(state.route.method, state.headers, base)
                 line, sign_in = scope.get(LINE) or CallerLine(), self._gateway.sign_in
                 named = sign_in.subject(state.headers, is_proxied=line.is_proxied) if sign_in else None
-                return await self._gateway.sessions.authenticate(token, named)
+                return await self._gateway.sessions.authenticate(token, named, is_used=is_attended(state.headers))
             return await self._gateway.keys.authenticate(state.headers.get("authorization"))
         except AuthenticationFailed:
             self._rates.count_bad_key(address_group(state.address) if state.address else "")

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from penstock.errors import PermissionDenied
 
 PAGE_HEADER = "x-penstock-page"
+_UNATTENDED = "unattended"  # what pages send in it when they refresh while nobody touches them
 _NAME = "penstock"
 _SECURE_NAME = "__Host-penstock"
 
@@ -43,6 +44,11 @@ def set_cookie(name: str, value: str, base_url: str, seconds: int | None, path: 
     if base_url.startswith("https://"):
         parts.append("Secure")
     return {"set-cookie": "; ".join(parts), "cache-control": "no-store"}
+
+
+def is_attended(headers: Mapping[str, str]) -> bool:
+    """Whether somebody is there, as far as the page knows that makes the call."""
+    return headers.get(PAGE_HEADER) != _UNATTENDED
 
 
 def check_page(method: str, headers: Mapping[str, str], base_url: str) -> None:

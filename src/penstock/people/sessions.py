@@ -5,6 +5,7 @@ import secrets
 from dataclasses import replace
 from typing import NamedTuple
 
+from penstock.accounts.key_records import OPERATOR
 from penstock.accounts.keys import CallerRow, caller_of
 from penstock.audit_log import Act, Note, write_audited
 from penstock.clock import Clock
@@ -16,6 +17,8 @@ from penstock.values import new_id
 
 KEPT_DAYS = 30  # of a session that is to last on this computer
 HOUR_MS = 3_600_000
+IDLE_MS = 1_800_000  # without a call, after which an operator's session ends
+_MINUTE_MS = 60_000  # how often a call of an operator is written down; the session lasts so much longer at most
 _TOKEN_CHARS = 43
 _MAX_AGENT_CHARS = 200
 
@@ -49,6 +52,7 @@ class Sessions:
             "user_id": caller.user_id,
             "created_at_ms": at_ms,
             "expires_at_ms": at_ms + lasting_ms,
+            "idle_until_ms": _idle_until_ms(at_ms) if _is_operator(caller) else None,
             "address": address,
             "agent": agent[:_MAX_AGENT_CHARS],
         }
@@ -61,25 +65,43 @@ class Sessions:
         await write_audited(self._store, at_ms, work)
         return NewSession(token, lasting_ms // 1000 if keep else None, at_ms + lasting_ms)
 
-    async def authenticate(self, token: str, subject: str | None = None) -> Caller:
+    async def authenticate(self, token: str, subject: str | None = None, *, is_used: bool = True) -> Caller:
         """Return the caller of a session; raise AuthenticationFailed if there is none, if it is over, or if it is that
         of a person while a proxy says that somebody else, the `subject`, makes the call.
+
+        The session of an operator ends when it is idle: only calls that somebody causes use it (`is_used`).
 
         It is read each time: a session that was ended, or whose key was revoked, ends at once in every process.
         """
         found = None
+        now_ms = self._clock.now_ms()
         if len(token) == _TOKEN_CHARS and token.isascii():
-            now_ms = self._clock.now_ms()
             found = await self._store.one("get_session_caller", digest=_digest(token), now_ms=now_ms)
         if found is None:
             raise AuthenticationFailed
-        session = {name: found.pop(f"session_{name}") for name in ("id", "user_id", "expires_at_ms", "subject")}
+        columns = ("id", "user_id", "expires_at_ms", "idle_until_ms", "subject")
+        session = {name: found.pop(f"session_{name}") for name in columns}
         if subject is not None and session["subject"] not in (None, subject):
             raise AuthenticationFailed
         caller = caller_of(CallerRow(**found))
-        return replace(
+        caller = replace(
             caller, session_id=session["id"], user_id=session["user_id"], session_until_ms=session["expires_at_ms"]
         )
+        if _is_operator(caller):
+            await self._use(session["id"], session["idle_until_ms"], now_ms, is_used=is_used)
+        return caller
+
+    async def _use(self, session_id: str, idle_until_ms: int | None, now_ms: int, *, is_used: bool) -> None:
+        """Let an operator's session last longer; raise AuthenticationFailed if it was idle for too long."""
+        if idle_until_ms is not None and idle_until_ms <= now_ms:
+            raise AuthenticationFailed
+        until_ms = _idle_until_ms(now_ms)
+        if idle_until_ms is None or (is_used and until_ms - idle_until_ms >= _MINUTE_MS):
+
+            async def work(tx: Transaction) -> None:
+                await tx.run("set_session_used", id=session_id, idle_until_ms=until_ms)
+
+            await self._store.write(work)
 
     async def end(self, caller: Caller, *, everywhere: bool) -> int:
         """End the caller's session, or all of the person's, with the keys that the person has made, or of the key's.
@@ -102,6 +124,15 @@ class Sessions:
             return count
 
         return await write_audited(self._store, at_ms, work)
+
+
+def _is_operator(caller: Caller) -> bool:
+    """True for a person; whoever signs in with a key has chosen how long the session lasts."""
+    return caller.user_id is not None and OPERATOR in caller.scopes
+
+
+def _idle_until_ms(now_ms: int) -> int:
+    return now_ms + IDLE_MS + _MINUTE_MS
 
 
 def _digest(token: str) -> bytes:

@@ -35,7 +35,7 @@ def destinations(data_folder: Path, s3: S3Server) -> Destinations:
 
 
 def test_a_destination_is_added_changed_checked_rotated_and_deleted(destinations: Destinations) -> None:
-    added = destinations.add("--name", "archive", "--default")
+    added = destinations.add("--name", "archive", "--default", "--region", "eu-central-1")
     assert (added.status, added.err) == (0, "")
     own = added.out.split()[1]
     [row] = destinations("list").lines
@@ -44,6 +44,7 @@ def test_a_destination_is_added_changed_checked_rotated_and_deleted(destinations
     assert destinations("change", own, "--required", "--no-default").out == f"changed {own}\n"
     [record] = json.loads(destinations("list", "--json").out)
     assert (record["required"], record["default"], record["name"]) == (True, False, "archive")
+    assert record["region"] == "eu-central-1"
     rotated = json.loads(destinations("rotate", own, *destinations.key(), "--json").out)
     assert (rotated["version"], rotated["check"]["works"]) == (2, True)
     assert destinations("delete", own).out == f"deleted {own}\n"

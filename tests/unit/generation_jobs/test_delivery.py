@@ -135,10 +135,16 @@ async def test_nothing_stays_here_of_what_is_kept_until_it_is_delivered(open_gat
         video = await running.wait_for_video((await running.video(**wanted)).json["id"])
         assert video["expires_at"] == video["completed_at"] + 600
         assert video["output"]["delivered"]["url"].startswith("s3://media/out/")
+        kept = await running.video(**{**wanted, "media_retention": "2h"})
+        video = await running.wait_for_video(kept.json["id"])
+        assert video["expires_at"] == video["completed_at"] + 7200
         running.clock.advance(600)
         await running.gateway.media.delete_expired()
+        assert await running.storage.list_files() != []
+        running.clock.advance(7200)
+        await running.gateway.media.delete_expired()
         assert await running.storage.list_files() == []
-        assert len(bucket.files) == 2
+        assert len(bucket.files) == 3
 
 
 async def test_what_could_not_be_delivered_is_kept_all_the_same(open_gateway: OpenGateway) -> None:

@@ -1,15 +1,18 @@
-"""Sessions of the pages end when they are over, ended, or their key is revoked."""
+"""Sessions of the pages end when they are over, ended, idle as an operator's, or their key is revoked."""
 
 import pytest
 
 from penstock.errors import AuthenticationFailed
-from penstock.people.sessions import HOUR_MS, KEPT_DAYS
+from penstock.people.configured import EVERYWHERE, RoleRule
+from penstock.people.oidc import Identity
+from penstock.people.sessions import HOUR_MS, IDLE_MS, KEPT_DAYS
+from penstock.schema import Caller
 from tests.gateway import OpenGateway, RunningGateway
 
 
-async def is_over(running: RunningGateway, token: str) -> bool:
+async def is_over(running: RunningGateway, token: str, *, is_used: bool = True) -> bool:
     try:
-        await running.gateway.sessions.authenticate(token)
+        await running.gateway.sessions.authenticate(token, is_used=is_used)
     except AuthenticationFailed:
         return True
     return False
@@ -57,3 +60,57 @@ async def test_no_table_has_the_token(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
         new = await running.gateway.sessions.begin(running.caller, None, "", keep=False)
         assert await running.tables_with(new.token) == []
+
+
+OPERATORS = (
+    RoleRule(role="operator", org="*", group="platform"),
+    RoleRule(role="member", org="default", group="media"),
+)
+
+
+async def of_person(running: RunningGateway, group: str) -> Caller:
+    identity = Identity("https://issuer.example", group, None, False, None, frozenset([group]))
+    return await running.gateway.users.enter(identity, OPERATORS, None)
+
+
+async def test_the_session_of_an_operator_ends_when_nobody_uses_it(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        operator, member = await of_person(running, "platform"), await of_person(running, "media")
+        key = await running.gateway.keys.create_key(running.caller.org_id, scopes=["operator"])
+        with_key = await running.gateway.keys.authenticate(f"Bearer {key.key}")
+        used, refreshed, others, keyed = [
+            (await running.gateway.sessions.begin(caller, None, "", keep=False)).token
+            for caller in (operator, operator, member, with_key)
+        ]
+        for too_late in (False, True):
+            running.clock.advance(IDLE_MS // 1000)  # exactly so long is not too long
+            assert not await is_over(running, used)
+            assert await is_over(running, refreshed, is_used=False) == too_late, "a refresh does not use it"
+        running.clock.advance(IDLE_MS // 1000 + 60)
+        assert await is_over(running, used)
+        assert [await is_over(running, token) for token in (others, keyed)] == [False, False]
+
+
+async def test_the_session_of_somebody_who_becomes_an_operator_ends_like_theirs(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        member = await of_person(running, "media")
+        token = (await running.gateway.sessions.begin(member, None, "", keep=False)).token
+        assert member.user_id is not None
+        await running.gateway.users.grant(member.user_id, EVERYWHERE, "operator")
+        running.clock.advance(2 * IDLE_MS // 1000)
+        assert not await is_over(running, token, is_used=False)
+        running.clock.advance(IDLE_MS // 1000 + 60)
+        assert await is_over(running, token)
+
+
+async def test_calls_of_an_operator_are_written_down_once_a_minute(open_gateway: OpenGateway) -> None:
+    async with open_gateway() as running:
+        operator = await of_person(running, "platform")
+        token = (await running.gateway.sessions.begin(operator, None, "", keep=False)).token
+        found = []
+        for seconds in (0, 59, 1):
+            running.clock.advance(seconds)
+            await running.gateway.sessions.authenticate(token)
+            [row] = await running.rows("SELECT idle_until_ms - created_at_ms AS lasts FROM sessions")
+            found.append(row["lasts"] - IDLE_MS)
+        assert found == [60_000, 60_000, 120_000]

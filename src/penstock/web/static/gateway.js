@@ -10,11 +10,20 @@ export class Refused extends Error {
   }
 }
 
+const ATTENDED_MS = 60_000;
+let touched = Date.now();
+for (const event of ["pointerdown", "pointermove", "keydown", "wheel"]) {
+  document.addEventListener(event, () => { touched = Date.now(); }, { capture: true, passive: true });
+}
+
+// What a call says about the page that makes it. A refresh while nobody touches the page keeps no session of an operator alive.
+const presence = (method) => (method === "GET" && Date.now() - touched > ATTENDED_MS ? "unattended" : "1");
+
 // Returns the whole Response of a successful call; throws Refused for any other.
 // The cookie of the session goes along; the header proves that the call comes from a page. A key is sent to sign in only.
 export async function send(path, { method = "GET", body, key, headers, signal } = {}) {
   if (key !== undefined && !/^[!-~]+$/.test(key)) throw new Refused(401, { message: "This is not a valid key." }); // a header cannot contain it
-  const all = { ...(key === undefined ? { "x-penstock-page": "1" } : { authorization: `Bearer ${key}` }), ...headers };
+  const all = { ...(key === undefined ? { "x-penstock-page": presence(method) } : { authorization: `Bearer ${key}` }), ...headers };
   const isForm = body instanceof FormData; // the browser writes its headers
   if (body !== undefined && !isForm) all["content-type"] = "application/json";
   const response = await fetch(path, { method, headers: all, body: body === undefined || isForm ? body : JSON.stringify(body), signal });
