@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import msgspec
+import structlog
 
 from penstock.audit_log import Note, changed, write_audited
 from penstock.cache import Cache
@@ -16,6 +17,7 @@ from penstock.schema import EACH_VALUE, Call, DeclaredLabel
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId
 
+log = structlog.get_logger()
 HEADER = "x-service-labels"
 MAX_LABELS = 10
 MAX_VALUES = 10_000  # of a label in an organization; calls with further values have the value OTHER
@@ -173,6 +175,9 @@ class LabelValues:
                 self._known.put((org_id, name), known, _CACHE_SECONDS)
             if value not in known:
                 if len(known) >= MAX_VALUES:
+                    if OTHER not in known:
+                        known.add(OTHER)
+                        log.warning("a label has too many values; further ones become one", org_id=org_id, label=name)
                     labels = {**labels, name: OTHER}
                 else:
                     known.add(value)

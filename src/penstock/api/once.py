@@ -20,15 +20,16 @@ HEADER = "idempotency-key"
 _PARAM = "idempotency_key"
 _PATHS = (
     "/v1/keys", "/v1/own-key", "/v1/orgs", "/v1/accounts", "/v1/destinations", "/v1/labels", "/v1/label-budgets",
-    "/v1/aliases", "/v1/webhooks/secret",
+    "/v1/aliases", "/v1/invitations", "/v1/webhooks/secret",
 )  # fmt: skip
 _CHANGES = ("POST", "PUT", "PATCH", "DELETE")
 _SECRETS = ("pk_", "whsec_")  # what values begin with that are shown once
+_INVITATION_LINK = "/auth/login?invitation="  # what a link has in it that is shown once
 _ANSWERED_MS = 60_000  # after the change at the latest, unless the process was stopped in between
 
 
 def is_administrative(route: Route) -> bool:
-    """Whether calls of a route change keys, organizations, accounts, destinations, labels or a webhook secret."""
+    """Whether calls of a route change keys, organizations, invitations, accounts, destinations, labels or a secret."""
     return route.method in _CHANGES and route.path.startswith(_PATHS)
 
 
@@ -120,4 +121,4 @@ def _without_secrets(value: Any) -> Any:
         return {name: _without_secrets(part) for name, part in value.items()}
     if isinstance(value, list):
         return [_without_secrets(part) for part in value]
-    return None if isinstance(value, str) and value.startswith(_SECRETS) else value
+    return None if isinstance(value, str) and (value.startswith(_SECRETS) or _INVITATION_LINK in value) else value

@@ -27,10 +27,10 @@ from penstock.provenance.certificates import CertificateRefused
 from penstock.provenance.opening import open_signing
 from penstock.providers import discover
 from penstock.settings import Settings
-from penstock.store.base import Store
+from penstock.store.base import Row, Store
 from penstock.store.database_time import describe_difference, follow_database_time
 from penstock.typed_config import Misconfigured
-from penstock.vault import Vault
+from penstock.vault import SealBroken, Vault
 
 _EXPIRES_SOON = timedelta(days=30)
 State = Literal["ok", "note", "problem"]
@@ -106,6 +106,9 @@ async def _check_database(settings: Settings) -> AsyncIterator[Finding]:
             yield Finding("database", "ok", f"{name} opens, and the master secret belongs to it")
             for finding in _check_certificate(settings, vault, datetime.now(UTC)):
                 yield finding
+            for name, query in (("accounts", "list_accounts"), ("destinations", "list_destinations")):
+                for finding in _check_sealed(vault, name, await store.all(query)):
+                    yield finding
             if settings.database:
                 yield await _compare_clocks(store)
     except (Problem, RuntimeError, ValueError, OSError) as problem:
@@ -131,6 +134,24 @@ def _check_certificate(settings: Settings, vault: Vault, now: datetime) -> Itera
         yield Finding("provenance", "note", found, "set provenance_timestamp_url")
     else:
         yield Finding("provenance", "ok", found)
+
+
+def _check_sealed(vault: Vault, name: str, rows: list[Row]) -> Iterator[Finding]:
+    """The credentials of these rows can be decrypted: one that cannot was sealed with a master secret that is gone."""
+    broken = [row["id"] for row in rows if not _opens(vault, row)]
+    if broken:
+        found = f"the credentials of {', '.join(broken)} cannot be decrypted with the master secret"
+        yield Finding(name, "problem", found, "restore the master secret that encrypted them")
+    elif rows:
+        yield Finding(name, "ok", f"{len(rows)} credentials can be decrypted")
+
+
+def _opens(vault: Vault, row: Row) -> bool:
+    try:
+        vault.open(row["secret"], row["id"])
+    except SealBroken:
+        return False
+    return True
 
 
 async def _compare_clocks(store: Store) -> Finding:

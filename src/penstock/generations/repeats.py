@@ -2,12 +2,13 @@
 
 import msgspec
 
-from penstock.errors import UnprocessableRequest
+from penstock.errors import NotFound, UnprocessableRequest
 from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import GenerationRow, get_generation
 from penstock.generations import respond
 from penstock.generations.retrieve import image_result, unfinished_problem
 from penstock.schema import Call, Response
+from penstock.values import Nanos, dollars
 
 _PAUSE_SECONDS = 0.25  # between looks at a job that another process may be running
 
@@ -27,7 +28,13 @@ async def repeated_images(
     row = first if is_async else await finished_row(gateway, call, first)
     if is_async and row.status != "completed":
         return Response(status=202, json=respond.image_status(row), headers={**respond.poll_headers(row), **headers})
-    response = await image_result(gateway, row.org_id, row.id, call.base_url)
+    try:
+        response = await image_result(gateway, row.org_id, row.id, call.base_url)
+    except NotFound:
+        record = await gateway.requests.get(row.org_id, row.id)
+        cost = dollars(Nanos(record.cost if record else 0))
+        message = f"The images of the first call with this idempotency key, {row.id}, are gone. It cost {cost} USD."
+        raise NotFound(message) from None
     return msgspec.structs.replace(response, headers={**response.headers, **headers})
 
 

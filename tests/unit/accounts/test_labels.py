@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from penstock.accounts.labels import (
     MAX_LABELS,
@@ -122,8 +123,10 @@ async def test_a_label_has_a_limited_number_of_values(
         for value in ("a", "b", "a"):
             await running.image(caller=caller, labels={"customer": value})
         values = LabelValues(running.gateway.store, running.clock)  # as after a restart
-        seen = [await values.limited(caller.org_id, {"customer": value}) for value in ("b", "c", "d", "a", "e")]
+        with capture_logs() as lines:
+            seen = [await values.limited(caller.org_id, {"customer": value}) for value in ("b", "c", "d", "a", "e")]
         assert [labels["customer"] for labels in seen] == ["b", "c", OTHER, "a", OTHER]
+        assert [line["label"] for line in lines] == ["customer"], "it is said once"
 
 
 # ------------------------------------------------------------------------------------------------- records and sums

@@ -1,8 +1,10 @@
 """`penstock doctor`: what is wrong, and what to do about it."""
 
 import json
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -103,6 +105,18 @@ def test_a_storage_that_returns_other_bytes_is_a_problem(data_folder: Path, monk
     assert (ended.status, found["state"]) == (1, "problem")
     assert "returns other bytes than were written" in found["found"]
     assert found["advice"]
+
+
+def test_a_credential_that_cannot_be_decrypted_is_a_problem(data_folder: Path) -> None:
+    file = data_folder / "credential.txt"
+    file.write_text("fal-key-of-the-second-account")
+    account = done("accounts", "add", "fal", "--from-file", file, "--data", data_folder).out.split()[1]
+    assert states(done("doctor", "--json", "--data", data_folder, **free_port()))["accounts"] == "ok"
+    with closing(sqlite3.connect(Settings(data=data_folder).sqlite_file)) as connection, connection:
+        connection.execute("UPDATE accounts SET secret = zeroblob(64)")
+    ended = penstock("doctor", "--json", "--data", data_folder, **free_port())
+    [found] = [finding for finding in json.loads(ended.out) if finding["check"] == "accounts"]
+    assert (ended.status, found["state"], account in found["found"]) == (1, "problem", True)
 
 
 def test_another_program_on_the_port_is_a_problem(data_folder: Path) -> None:

@@ -170,10 +170,11 @@ async def test_keys_that_cannot_be_used_are_refused(open_gateway: OpenGateway) -
 
 async def test_images_that_were_purged_are_not_made_again(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        first = (await make(running)).json["id"]
-        await running.purge(first)
-        with pytest.raises(NotFound, match="gone"):
+        first = (await make(running)).json
+        await running.purge(first["id"])
+        with pytest.raises(NotFound, match="gone") as caught:
             await make(running)
+        assert f", {first['id']}, are gone. It cost {first['metadata']['cost']} USD." in caught.value.message
         assert len(running.lab.images) == 1
 
 

@@ -68,7 +68,7 @@ AUDIT_SCHEMAS: Mapping[str, Schema] = {
     ),
     "UserList": list_of("User", pages=False),
     "Invitation": closed_object(_INVITATION),
-    "NewInvitation": closed_object({**_INVITATION, "url": TEXT}),
+    "NewInvitation": closed_object({**_INVITATION, "url": or_null(TEXT)}),
     "InvitationList": list_of("Invitation", pages=False),
     "AuditEvent": closed_object(
         {
