@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from penstock.accounts.audit import count_orphans
 from penstock.chat.endpoint import complete_chat
 from penstock.errors import AllProvidersExhausted, Problem, RateLimited, UpstreamError, UpstreamTimeout
 from penstock.generations import endpoints
@@ -126,6 +127,7 @@ async def test_a_video_whose_submission_is_lost_is_not_sent_again(open_gateway: 
         assert (done["status"], done["error"]["code"]) == ("failed", "UPSTREAM_OUTCOME_UNKNOWN")
         assert (running.lab.submits, running.annex.submits) == (0, 0)
         assert await running.money() == UNTOUCHED
+        assert await count_orphans(running.gateway.store) == (0, 0)
 
 
 @sqlite_only

@@ -44,10 +44,13 @@ UPDATE attempts SET upstream_id = :upstream_id, ref = :ref
 WHERE id = :id AND state IN ('intent', 'unknown') AND ref IS NULL;
 
 -- name: count_orphans
--- Number and cost of attempts that providers completed, or may have completed, and for which no caller was charged.
+-- Number and cost of attempts that providers completed, or may have completed, and for which no caller was charged. Those
+-- whose loss a drill simulated were never sent.
 SELECT COUNT(*) AS count, COALESCE(SUM(a.cost), 0) AS cost
 FROM attempts a JOIN generations g ON g.id = a.request_id JOIN requests r ON r.id = a.request_id
 WHERE g.status IN ('completed', 'failed') AND (
-    a.state = 'unknown' OR (a.state = 'completed' AND g.status = 'failed' AND r.cost = 0)
+    (a.state = 'unknown' AND NOT (COALESCE(r.drill, '') LIKE '%lost-after-submit%' AND a.ref IS NULL
+        AND COALESCE(a.failure_message, '') LIKE '%simulated%'))
+    OR (a.state = 'completed' AND g.status = 'failed' AND r.cost = 0)
     OR EXISTS (SELECT 1 FROM transfers t WHERE t.ref = a.id AND t.step = 'loss')
 );
