@@ -42,6 +42,7 @@ class BatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str | None = None
     metadata: str | None = None  # as JSON
     vendor_batch: str = NEVER
+    source: str = "file"  # the field of the call that has the rows
 
 
 class RowsRefused(InvalidRequest, same_code=True):
@@ -104,11 +105,11 @@ class _Sums:
         number = int(custom_id)
         return str(number) == custom_id and 1 <= number <= len(self.numbered) and bool(self.numbered[number - 1])
 
-    def refusal(self) -> RowsRefused:
+    def refusal(self, source: str) -> RowsRefused:
         first = self.faults[0]
         where = f"Row {first['row']}" + (f", column `{first['column']}`" if first["column"] else "")
         more = f" {self.skipped - 1} more rows are wrong, too." if self.skipped > 1 else ""
-        return RowsRefused(f"{where}: {first['message']}{more}", self.faults, first["column"] or "file")
+        return RowsRefused(f"{where}: {first['message']}{more}", self.faults, first["column"] or source)
 
 
 async def estimate_batch(
@@ -259,16 +260,16 @@ async def _check_rows(
             sums.add_fault(line.number, fault)
             continue
         if sums.rows > ROWS_MAX:
-            raise InvalidRequest(f"A batch may have at most {ROWS_MAX:,} rows.", param="file")
+            raise InvalidRequest(f"A batch may have at most {ROWS_MAX:,} rows.", param=options.source)
         if batch_id and (options.skip_invalid or not sums.skipped):
             page.append({"batch_id": batch_id, **row})
         if batch_id and len(page) >= _ROWS_AT_ONCE:
             await _store_page(gateway, batch_id, page)
             page = []
     if sums.skipped and not (options.skip_invalid and sums.rows):
-        raise sums.refusal()
+        raise sums.refusal(options.source)
     if not sums.rows:
-        raise InvalidRequest("The batch has no rows.", param="file")
+        raise InvalidRequest("The batch has no rows.", param=options.source)
     if batch_id and page:
         await _store_page(gateway, batch_id, page)
 

@@ -60,6 +60,9 @@ async def find_request(gateway: Gateway, org_id: OrgId, sha256: bytes | None, ma
 
 async def _read(gateway: Gateway, call: Call, allowed: Table) -> Buffer:
     fields: dict[str, Any] = dict(call.form) if call.is_form else dict(call.json or {})
+    if len(fields) < len(call.form):
+        name = next(name for name in fields if sum(sent == name for sent, _ in call.form) > 1)
+        raise InvalidRequest(f"`{name}` may be sent once.", param=name)
     for name in fields:
         if name not in allowed:
             takes = " or ".join(f"`{each}`" for each in allowed)

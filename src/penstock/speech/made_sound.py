@@ -18,6 +18,11 @@ from penstock.speech.kept import kept_result
 _TASK = "sound"
 _RENAMED = {"input": "prompt", "response_format": "output_format"}
 _IGNORED = ("voice", "speed", "instructions", "sample_rate", "stream_format")  # of speech only
+_REFUSED = {
+    "prompt": "`prompt` is not a field of this call: the sound is described in `input`.",
+    "output_format": "`output_format` is not a field of this call; it is `response_format` here.",
+    "reference_audio": "`reference_audio` must be left out: effects and music imitate no voice.",
+}
 _NOTHING = (None, "audio")
 
 
@@ -52,6 +57,9 @@ def _replay_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a sound. Raises InvalidRequest for those that would change the result and cannot be had."""
+    for name, message in _REFUSED.items():
+        if body.get(name) is not None:
+            raise InvalidRequest(message, param=name)
     if body.get("stream_format") not in _NOTHING:
         message = "`stream_format` must be `audio` for effects and music: the sound comes as one file."
         raise InvalidRequest(message, param="stream_format")

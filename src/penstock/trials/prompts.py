@@ -38,7 +38,11 @@ def kept_fields(settings: Settings, kind: str) -> dict[str, str]:
 
 def read_prompts(kind: str, values: Iterable[Any], parameters: Mapping[str, Any]) -> list[Line]:
     """Prompts that are texts, or objects with the fields of a call. Raises InvalidRequest."""
-    bodies = ({"prompt": value} if isinstance(value, str) else value for value in values)
+    bodies = [{"prompt": value} if isinstance(value, str) else value for value in values]
+    wrong = next((number for number, body in enumerate(bodies, 1) if not isinstance(body, dict)), None)
+    if wrong is not None:
+        message = f"Prompt {wrong} must be a text, or an object with the fields of a call."
+        raise InvalidRequest(message, param="prompts")
     return _checked(lines.read_json(bodies, ENDPOINTS[kind], parameters), kind, "prompts")
 
 

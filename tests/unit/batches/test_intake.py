@@ -85,13 +85,14 @@ async def test_two_rows_cannot_have_one_custom_id(
     ("body", "param"),
     [
         ({}, "file"),
-        ({"requests": []}, "file"),
+        ({"requests": []}, "requests"),
+        ({"requests": ["a pear"]}, "requests"),
         ({"requests": [IMAGE], "endpoint": "/v1/files"}, "endpoint"),
         ({"requests": [IMAGE], "concurrency": 0}, "concurrency"),
         ({"requests": [IMAGE], "max_cost": -1}, "max_cost"),
         ({"requests": [IMAGE], "budget": 1}, "budget"),
         ({"requests": [IMAGE], "webhook_url": "http://plain.test"}, "webhook_url"),
-        ({"requests": image_rows(3)}, "file"),
+        ({"requests": image_rows(3)}, "requests"),
     ],
 )
 async def test_options_are_checked_by_name(

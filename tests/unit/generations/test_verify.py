@@ -102,6 +102,15 @@ async def test_mistakes_are_named(open_gateway: OpenGateway, body: dict[str, obj
         assert problem.value.param == param
 
 
+async def test_of_two_files_in_a_form_none_is_verified(open_gateway: OpenGateway) -> None:
+    async with open_gateway(works=False) as running:
+        call = running.call()
+        form = (("file", UploadedFile(png(8, 8))), ("file", UploadedFile(png(9, 9))))
+        with pytest.raises(InvalidRequest, match="`file` may be sent once") as problem:
+            await verify_file(running.gateway, msgspec.structs.replace(call, is_form=True, form=form))
+        assert problem.value.param == "file"
+
+
 async def test_a_digest_that_is_none_is_refused(open_gateway: OpenGateway) -> None:
     async with open_gateway(works=False) as running:
         with pytest.raises(InvalidRequest, match="64 hexadecimal digits"):

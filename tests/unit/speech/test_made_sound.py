@@ -95,6 +95,9 @@ async def test_a_failure_is_an_error_response_and_free(open_gateway: OpenGateway
         ({"stream_format": "sse"}, "stream_format"),
         ({"response_format": "pcm"}, "response_format"),
         ({"n": 2}, "n"),
+        ({"prompt": "a bell"}, "prompt"),
+        ({"output_format": "wav"}, "output_format"),
+        ({"reference_audio": {"audio": "data:audio/wav;base64,AAAA", "consent": True}}, "reference_audio"),
         ({"input": 7}, "input"),
         ({"input": "x" * 40_000}, "input"),
         ({"input": ""}, "input"),
@@ -107,7 +110,7 @@ async def test_what_cannot_be_had_is_refused_in_the_words_of_speech(
         with pytest.raises(InvalidRequest) as refusal:
             await ask(running, **fields)
         assert refusal.value.param == param
-        assert "`prompt`" not in refusal.value.message
+        assert f"`{param}`" in refusal.value.message
         assert running.lab.effects.received == []
 
 

@@ -44,7 +44,7 @@ def test_a_file_is_read_as_batches_read_it() -> None:
     [
         ([], "prompts", "no prompts"),
         (["a pear"] * (MOST_PROMPTS + 1), "prompts", "at most 200"),
-        (["a pear", 7], "prompts", "Prompt 2"),
+        (["a pear", 7], "prompts", "Prompt 2 must be a text"),
         ([{"prompt": "a pear", "n": 2}], "n", "one output"),
         ([{"url": "/v1/videos", "body": {"prompt": "a pear"}}], "url", "/v1/images/generations"),
     ],
