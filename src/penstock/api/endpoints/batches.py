@@ -1,9 +1,12 @@
 """Create batches, follow, pause, resume and cancel them, and read their results."""
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
+
+import msgspec
 
 from penstock.accounts.idempotency import Claim, KeyTaken, find_claim, key_digest, release_key
 from penstock.api import query
@@ -17,7 +20,8 @@ from penstock.batches.intake import BatchOptions, estimate_batch, new_batch_id
 from penstock.batches.lines import BadLine, Line
 from penstock.batches.records import PREFIX, VALIDATING, VENDOR_BATCH, BatchRecord, batch_object, get_batch
 from penstock.batches.results import results_jsonl
-from penstock.errors import Conflict, IdempotencyInProgress, InvalidRequest, NotFound, quoted
+from penstock.errors import Conflict, IdempotencyInProgress, InvalidRequest, NotFound, UnprocessableRequest, quoted
+from penstock.event_loop import run_aside
 from penstock.fields import (
     Field,
     UploadedFile,
@@ -87,25 +91,39 @@ async def create_batch(gateway: Gateway, call: Call) -> Response:
     if call.dry_run:
         return Response(json=await estimate_batch(gateway, call.caller, rows, options))
     batch_id = new_batch_id(gateway)
-    claim = batch_claim(gateway, call, batch_id)
+    claim = await batch_claim(gateway, call, fields, batch_id)
     batch = await make_once(
         gateway, claim, lambda: intake.create_batch(gateway, call.caller, rows, options, batch_id, claim)
     )
     gateway.batch_wakeup.set()
-    is_repeated = batch.id != batch_id
-    return Response(json=batch_object(batch), headers={"idempotent-replayed": "true"} if is_repeated else {})
+    return Response(json=batch_object(batch), headers=repetition_headers(batch.id != batch_id))
 
 
-def batch_claim(gateway: Gateway, call: Call, batch_id: str, operation: str = "batch") -> Claim | None:
-    """The call as it wants its idempotency key; None if it has none."""
+def repetition_headers(is_repeated: bool) -> dict[str, str]:
+    """What says that a call made nothing, because an earlier one with its idempotency key had."""
+    return {"idempotent-replayed": "true"} if is_repeated else {}
+
+
+async def batch_claim(
+    gateway: Gateway, call: Call, fields: Mapping[str, Any], batch_id: str, operation: str = "batch"
+) -> Claim | None:
+    """The call with these fields as it wants its idempotency key; None if it has none."""
     if (key := read_key(call, None)) is None:
         return None
-    return Claim(call.caller.org_id, key_digest(operation, key), batch_id, b"", gateway.clock.now_ms())
+    asked = await run_aside(call.size_bytes, _digest, fields)
+    return Claim(call.caller.org_id, key_digest(operation, key), batch_id, asked, gateway.clock.now_ms())
+
+
+def _digest(fields: Mapping[str, Any]) -> bytes:
+    file = fields.get("file")
+    asked = {**fields, "file": hashlib.sha256(file.data).hexdigest()} if file else fields
+    return hashlib.sha256(msgspec.json.encode(asked, order="deterministic", enc_hook=str)).digest()
 
 
 async def make_once(gateway: Gateway, claim: Claim | None, make: Callable[[], Awaitable[BatchRecord]]) -> BatchRecord:
     """The batch that is made, or that was made by an earlier call with the same key. Raises IdempotencyInProgress while
-    another call makes one. A call that is refused does not use up its key.
+    another call makes one, and UnprocessableRequest if the first call asked for something else. A call that is refused
+    does not use up its key.
     """
     while True:
         try:
@@ -123,7 +141,7 @@ async def make_once(gateway: Gateway, claim: Claim | None, make: Callable[[], Aw
 async def _earlier_batch(gateway: Gateway, claim: Claim) -> BatchRecord | None:
     """The batch of the call that has the key; None if it was deleted, and the key is free.
 
-    Raises IdempotencyInProgress while its rows are checked.
+    Raises IdempotencyInProgress while its rows are checked, and UnprocessableRequest if it was asked for other rows.
     """
     earlier = await find_claim(gateway.store, claim)
     if earlier is None:
@@ -133,6 +151,9 @@ async def _earlier_batch(gateway: Gateway, claim: Claim) -> BatchRecord | None:
     except NotFound:  # refused, or its process died while it checked the rows
         await release_key(gateway.store, earlier)
         return None
+    if earlier.body_digest != claim.body_digest:
+        message = f"The idempotency key was used for a call that asked for something else, {batch.id}."
+        raise UnprocessableRequest(message, param="idempotency_key")
     if batch.status == VALIDATING:
         message = "The first call with this idempotency key is still being checked."
         raise IdempotencyInProgress(message, headers={"retry-after": "2"}, should_retry=True)
@@ -154,6 +175,7 @@ def _options(gateway: Gateway, fields: Mapping[str, Any]) -> BatchOptions:
     return BatchOptions(
         **{name: fields[name] for name in names if name in fields},
         max_cost=budget(fields),
+        source="requests" if "requests" in fields else "file",
         endpoint=fields.get("endpoint"),
         webhook_url=checked_urls.check_webhook_url(url, checked_urls.egress_rules(gateway.settings)) if url else None,
     )
@@ -169,7 +191,9 @@ def _lines(fields: Mapping[str, Any]) -> Iterator[Line | BadLine]:
     file: UploadedFile | None = fields.get("file")
     rows = fields.get("requests")
     if (file is None) == (rows is None):
-        raise InvalidRequest("Send `file` or `requests`, one of them.", param="file")
+        raise InvalidRequest(
+            "Send `file` or `requests`, one of them.", param="requests" if rows is not None else "file"
+        )
     endpoint = fields.get("endpoint")
     path = lines.endpoint_path(endpoint) if endpoint else None
     if endpoint and path is None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.api import query
-from penstock.api.endpoints.batches import VENDOR_BATCH_FIELD
+from penstock.api.endpoints.batches import VENDOR_BATCH_FIELD, batch_claim, make_once, repetition_headers
 from penstock.api.endpoints.files import read_first_chunk
 from penstock.api.fields import checked_fields
 from penstock.api.route import Query
@@ -124,14 +124,19 @@ async def create_openai_batch(gateway: Gateway, call: Call) -> Response:
     options = BatchOptions(
         max_cost=nanos(Decimal(str(fields["max_cost"]))) if "max_cost" in fields else None,
         upload_id=row.id,
+        source="input_file_id",
         endpoint=fields["endpoint"],
         metadata=_metadata(fields.get("metadata")),
         vendor_batch=fields.get("vendor_batch", AUTO),
     )
     rows = lines.read_jsonl(await uploads.read_upload(gateway, row), path, {})
-    batch = await intake.create_batch(gateway, call.caller, rows, options, intake.new_batch_id(gateway))
+    batch_id = intake.new_batch_id(gateway)
+    claim = await batch_claim(gateway, call, fields, batch_id, "OpenAI batch")
+    batch = await make_once(
+        gateway, claim, lambda: intake.create_batch(gateway, call.caller, rows, options, batch_id, claim)
+    )
     gateway.batch_wakeup.set()
-    return Response(json=openai_batch(batch))
+    return Response(json=openai_batch(batch), headers=repetition_headers(batch.id != batch_id))
 
 
 def _metadata(value: Mapping[str, Any] | None) -> str | None:

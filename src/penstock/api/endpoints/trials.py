@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.api import query
-from penstock.api.endpoints.batches import MAX_COST_FIELD, batch_claim, budget, make_once, one_file
+from penstock.api.endpoints.batches import MAX_COST_FIELD, batch_claim, budget, make_once, one_file, repetition_headers
 from penstock.api.fields import checked_fields
 from penstock.api.paging import LIMIT, cursors, page_body
 from penstock.api.responses import NO_STORE
@@ -66,14 +66,14 @@ async def create_trial(gateway: Gateway, call: Call) -> Response:
     if call.dry_run:
         return Response(json=await intake.estimate_trial(gateway, call.caller, trial))
     batch_id = new_batch_id(gateway)
-    claim = batch_claim(gateway, call, batch_id, "trial")
+    claim = await batch_claim(gateway, call, fields, batch_id, "trial")
     batch = await make_once(gateway, claim, lambda: intake.create_rows(gateway, call.caller, trial, batch_id, claim))
     if batch.id == batch_id:
         return Response(json=_shown(gateway, await intake.store_trial(gateway, call.caller, trial, batch_id)))
     made = await find_trial_of_batch(gateway.store, call.caller.org_id, batch.id)
     if made is None:  # its process ended before it stored the trial
         made = await intake.store_trial(gateway, call.caller, trial, batch.id)
-    return Response(json=_shown(gateway, made), headers={"idempotent-replayed": "true"})
+    return Response(json=_shown(gateway, made), headers=repetition_headers(True))
 
 
 async def _prompts(gateway: Gateway, call: Call, fields: Mapping[str, Any]) -> list[Line]:

@@ -42,6 +42,20 @@ async def test_a_file_is_sent_in_a_form_and_a_refusal_lists_its_rows(tmp_path: P
         assert [(row["row"], row["column"]) for row in refused.json["error"]["rows"]] == [(2, "n")]
 
 
+async def test_a_file_that_is_sent_again_with_its_key_makes_one_batch_and_another_file_none(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        answers = []
+        for table in (b"prompt\na pear\n", b"prompt\na pear\n", b"prompt\na plum\n"):
+            defaults = json.dumps({"model": "atelier/sketch"}).encode()
+            endpoint = b"/v1/images/generations"
+            body, headers = form(("file", table, "r.csv"), ("endpoint", endpoint, None), ("defaults", defaults, None))
+            headers["idempotency-key"] = "k"
+            key = here.mine.plain.key
+            answers.append(await here.served.call("POST", "/v1/batches", key=key, body=body, headers=headers))
+        assert [answer.status for answer in answers] == [200, 200, 422]
+        assert answers[0].json["id"] == answers[1].json["id"]
+
+
 async def test_results_come_as_lines(tmp_path: Path) -> None:
     async with running(tmp_path) as here:
         made = await here.served.call("POST", "/v1/batches", key=here.mine.plain.key, body=BATCH)
@@ -74,6 +88,9 @@ async def test_an_idempotency_key_makes_one_batch_and_a_refused_call_does_not_us
         first = await here.served.call("POST", "/v1/batches", key=key, body=BATCH, headers=headers)
         again = await here.served.call("POST", "/v1/batches", key=key, body=BATCH, headers=headers)
         assert (again.json["id"], again.headers["idempotent-replayed"]) == (first.json["id"], "true")
+        other = {**BATCH, "requests": [IMAGE]}
+        refused = await here.served.call("POST", "/v1/batches", key=key, body=other, headers=headers)
+        assert (refused.status, refused.json["error"]["param"]) == (422, "idempotency_key")
         theirs = await here.served.call("POST", "/v1/batches", key=here.theirs.plain.key, body=BATCH, headers=headers)
         assert theirs.json["id"] != first.json["id"]
         assert len((await here.get("/v1/batches")).json["data"]) == 1

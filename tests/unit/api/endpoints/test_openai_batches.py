@@ -105,6 +105,21 @@ async def test_a_file_with_a_faulty_line_makes_no_batch(open_gateway: OpenGatewa
         assert [batch async for batch in await ours.batches.list()] == []
 
 
+async def test_a_batch_that_is_asked_for_again_with_its_key_is_the_first_one(open_gateway: OpenGateway) -> None:
+    async with served_api(open_gateway, works=False) as api, client_of(api) as ours:
+        file = await ours.files.create(file=("rows.jsonl", jsonl("/v1/images/generations", IMAGE)), purpose="batch")
+
+        async def create(**more: Any) -> str:
+            named: dict[str, Any] = {"endpoint": "/v1/images/generations", "completion_window": "24h", **more}
+            headers = {"idempotency-key": "k"}
+            made: str = (await ours.batches.create(input_file_id=file.id, extra_headers=headers, **named)).id
+            return made
+
+        assert await create() == await create()
+        with pytest.raises(openai.UnprocessableEntityError):
+            await create(metadata={"job": "other"})
+
+
 async def test_other_purposes_and_endpoints_are_refused_by_name(open_gateway: OpenGateway) -> None:
     async with served_api(open_gateway) as api, client_of(api) as ours:
         with pytest.raises(openai.BadRequestError) as caught:
