@@ -169,13 +169,13 @@ export function Overview({ query }) {
       ask("/v1/usage/failures", { signal }),
     ]);
     const isNew = usage.total.requests === 0 && (await ask("/v1/requests?limit=1", { signal })).data.length === 0;
-    return { usage, balance, failures: failures.data, isNew };
+    return { range, usage, balance, failures: failures.data, isNew };
   }, [range, group], { every: REFRESH_MS });
   const past = useData(async (signal) => {
     const now = Date.now();
     const began = start(now);
     const times = { created_after: new Date(2 * began - now).toISOString(), created_before: new Date(began - 1).toISOString() };
-    return (await ask(withQuery("/v1/usage", { ...times, bucket: "month" }), { signal })).total;
+    return { range, total: (await ask(withQuery("/v1/usage", { ...times, bucket: "month" }), { signal })).total };
   }, [range]);
   const isNew = loaded.data?.isNew ?? false;
   return html`<div class="page">
@@ -188,9 +188,10 @@ export function Overview({ query }) {
         <button type="button" key=${name} aria-pressed=${String(name === range)} onClick=${() => change({ range: name })}>
             ${label}</button>`)}</div>`}
     <//>
-    <${Loaded} of=${loaded}>${({ usage, balance, failures }) => (isNew ? html`<${FirstSteps} />` : html`
-      <${Figures} usage=${usage} balance=${balance} before=${past.data} about=${`compared with the ${RANGES[range].label} before`} />
-      <${Charts} usage=${usage} bucket=${bucket} />
+    <${Loaded} of=${loaded}>${({ range: shown, usage, balance, failures }) => (isNew ? html`<${FirstSteps} />` : html`
+      <${Figures} usage=${usage} balance=${balance} before=${past.data?.range === shown ? past.data.total : null}
+          about=${`compared with the ${RANGES[shown].label} before`} />
+      <${Charts} usage=${usage} bucket=${RANGES[shown].bucket} />
       ${group !== "none" && html`<${Panel} title=${groupTitle(group)} flush><${Table} label=${groupTitle(group)}
           columns=${BREAKDOWN(...columnOf(group))} rows=${usage.groups} /><//>`}
       <${Panel} title="Current failures" about="Last 24 hours, most frequent first: what callers got and why the last provider failed." flush>${failures.length
