@@ -79,13 +79,18 @@ async def repeated(
 ) -> Response:
     """The response to a call whose idempotency key was used before: that of the first call."""
     if first.body_digest != validate.canonical_digest(validated):
-        message = f"The idempotency key was used for a call that asked for something else, {first.id}."
-        raise UnprocessableRequest(message, param="idempotency_key")
+        raise other_call(first.id)
     headers = {"idempotent-replayed": "true", "x-request-id": first.id, "x-service-request-id": first.id}
     if is_async(call):
         return sounds.created(gateway, first, headers)
     await finished_row(gateway, call, first)
     return with_headers(await kept.respond(gateway, call, first), headers)
+
+
+def other_call(first_id: str) -> UnprocessableRequest:
+    """What a caller is told whose idempotency key an earlier call has that asked for something else."""
+    message = f"The idempotency key was used for a call that asked for something else, {first_id}."
+    return UnprocessableRequest(message, param="idempotency_key")
 
 
 def with_headers(response: Response, headers: Mapping[str, str]) -> Response:

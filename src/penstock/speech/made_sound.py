@@ -9,7 +9,7 @@ from penstock.errors import InvalidRequest, quoted
 from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import get_generation
 from penstock.generations import endpoints, sounds
-from penstock.generations.kept import is_async, with_headers
+from penstock.generations.kept import is_async, other_call, with_headers
 from penstock.generations.retrieve import unfinished_problem
 from penstock.schema import Call, Response
 from penstock.sound.formats import FILE_FORMATS
@@ -42,17 +42,22 @@ async def make_sound(gateway: Gateway, call: Call) -> Response:
         begun = await endpoints.start_sound(gateway, asked)
     except InvalidRequest as problem:
         raise _in_words_of_speech(problem) from None
+    if "idempotency-mismatch" in begun.headers:
+        raise other_call(begun.json["id"])
     if call.dry_run or is_async(call) or begun.status != 202:
         return begun
     await sounds.waited(gateway, call, begun, int(gateway.settings.image_wait_seconds))
     row = await get_generation(gateway.store, begun.json["id"], call.caller.org_id)
     if row is None or row.status not in ("completed", "failed"):
         raise unfinished_problem(begun.json["id"], _TASK)
-    return with_headers(await kept_result(gateway, call, row), _replay_headers(begun.headers))
+    return with_headers(await kept_result(gateway, call, row), _headers_of_the_job(begun.headers))
 
 
-def _replay_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.startswith("x-service-replay")}
+def _headers_of_the_job(headers: Mapping[str, str]) -> dict[str, str]:
+    """Those that say that the sound was recorded, or made for an earlier call with the same idempotency key."""
+    is_repeated = "idempotent-replayed" in headers
+    names = ("idempotent-replayed", "x-request-id", "x-service-request-id") if is_repeated else ()
+    return {name: value for name, value in headers.items() if name in names or name.startswith("x-service-replay")}
 
 
 def _fields(body: Mapping[str, Any]) -> dict[str, Any]:

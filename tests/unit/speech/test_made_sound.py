@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import InvalidRequest, Problem
+from penstock.errors import InvalidRequest, Problem, UnprocessableRequest
 from penstock.speech.endpoint import create_speech
 from tests import sounds
 from tests.fake_providers import faults
@@ -74,8 +74,14 @@ async def test_a_job_and_a_dry_run_are_those_of_a_sound(open_gateway: OpenGatewa
 
 async def test_a_repeated_key_returns_the_first_sound(open_gateway: OpenGateway) -> None:
     async with open_gateway() as running:
-        first, second = [await file_of(await ask(running, idempotency_key="k")) for _ in range(2)]
-        assert first == second
+        first, second = [await ask(running, idempotency_key="k") for _ in range(2)]
+        assert await file_of(first) == await file_of(second)
+        assert "idempotent-replayed" not in first.headers
+        assert second.headers["idempotent-replayed"] == "true"
+        assert second.headers["x-request-id"] == (await last_record(running))["id"]
+        with pytest.raises(UnprocessableRequest) as refusal:
+            await ask(running, idempotency_key="k", input="a bell")
+        assert refusal.value.param == "idempotency_key"
         assert len(running.lab.effects.received) == 1
 
 
