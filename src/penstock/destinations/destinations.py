@@ -120,7 +120,7 @@ class Destinations:
         columns = _columns({name: values[name] for name in _COLUMNS})
         destination_id = new_id(_PREFIX, at_ms := self._clock.now_ms())
         keys, secret = self._sealed(destination_id, fields)
-        probe = await self._probe(place, keys, org_id)
+        probe = await self._probe(place, keys, org_id, "url")
         url = f"s3://{place.bucket}/{place.prefix}".rstrip("/")
         row = {"url": url, "region": place.region, "endpoint": place.endpoint, **columns}
 
@@ -164,7 +164,7 @@ class Destinations:
         """Replace the keys, after a file was written with the new ones. Raises NotFound or InvalidRequest."""
         place = self.get(org_id, destination_id).place
         keys, secret = self._sealed(destination_id, fields)
-        probe = await self._probe(place, keys, org_id)
+        probe = await self._probe(place, keys, org_id, "secret_access_key")
 
         async def write(tx: Transaction, note: Note) -> None:
             await self._touch(tx)
@@ -218,11 +218,11 @@ class Destinations:
         values = {"id": destination.id, "version": destination.version}
         await tx.run("set_destination_failure", **values, failure=failure, failed_at_ms=failed_at_ms)
 
-    async def _probe(self, place: Place, keys: Keys, org_id: OrgId) -> Probe:
+    async def _probe(self, place: Place, keys: Keys, org_id: OrgId, param: str) -> Probe:
         try:
             return await self.buckets.probe(place, keys, org_id)
         except BucketFailed as problem:
-            raise InvalidRequest(f"No file could be written into the bucket: {problem}.", param="url") from None
+            raise InvalidRequest(f"No file could be written into the bucket: {problem}.", param=param) from None
 
     async def _touch(self, tx: Transaction) -> None:
         """Let every process notice that something changes."""

@@ -38,7 +38,8 @@ async def test_a_destination_is_checked_with_a_file_before_it_is_stored(tmp_path
         assert [each["id"] for each in (await call(here, "GET", ""))[1]["data"]] == [added["id"]]
         assert await Bucket(f"s3://{BUCKET}", s3.options).list_files() == [], "the files of the checks are gone"
         path = f"/{added['id']}"
-        assert (await call(here, "POST", f"{path}/rotate", OTHER_KEYS))[0] == 400, "keys that do not work"
+        status, refused = await call(here, "POST", f"{path}/rotate", OTHER_KEYS)  # keys that do not work
+        assert (status, refused["error"]["param"]) == (400, "secret_access_key")
         keys = {name: bucket[name] for name in OTHER_KEYS}
         assert (await call(here, "POST", f"{path}/rotate", keys))[1]["version"] == 2
         changed = (await call(here, "PATCH", path, {"path": "{request_id}/{position}", "required": True}))[1]
