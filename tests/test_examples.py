@@ -20,7 +20,15 @@ WITHOUT_EXAMPLE |= {"edit_video", "extend_video", "remix_video"}
 # Batches wait while examples are made, so there is no pair.
 WITHOUT_EXAMPLE |= {"vote_page", "add_vote", "download_shown"}
 # They need an issuer with which people sign in.
-WITHOUT_EXAMPLE |= {"move_session", "change_user", "invite", "list_own_keys", "make_own_key", "revoke_own_key"}
+WITHOUT_EXAMPLE |= {
+    "move_session",
+    "sign_out",
+    "change_user",
+    "invite",
+    "list_own_keys",
+    "make_own_key",
+    "revoke_own_key",
+}
 RUN_AGAIN = "run `python -m docs.examples` and look at what has changed"
 
 

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 CLIENT_ID = "penstock"
 SECRET = "issuer-canary-5711"
+LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 @dataclass
@@ -82,6 +83,13 @@ class FakeIssuer:
         claims = {name: value for name, value in {**usual, **self.claims}.items() if value is not None}
         made = self.forge(claims) if self.forge else self.sign(claims)
         return 200, {"id_token": made, "access_token": "opaque", "token_type": "Bearer"}
+
+    def logout_token(self, **changes: Any) -> str:
+        """What the issuer sends when somebody is signed out there; None leaves a claim out."""
+        now = int(time.time())
+        usual = {"iss": self.url, "aud": CLIENT_ID, "sub": "anna", "iat": now, "exp": now + 120, "jti": "one"}
+        claims = {**usual, "events": {LOGOUT_EVENT: {}}, **changes}
+        return self.sign({name: value for name, value in claims.items() if value is not None})
 
     def sign(self, claims: dict[str, Any]) -> str:
         return str(jwt.encode(claims, self.signing, algorithm="ES256", headers={"kid": self.kid, **self.header}))

@@ -56,6 +56,8 @@ ROUTES: tuple[Route, ...] = (
           query=sign_in.LOGIN_QUERY, gives="redirect", status=302),
     Route("GET", "/auth/callback", sign_in.end_sign_in, "Come back from the issuer", access="open",
           gives="redirect", status=302),
+    Route("POST", "/auth/backchannel-logout", sign_in.sign_out, "Sign out whom the issuer has signed out",
+          access="signed", takes="raw", status=204),
 
     # The dashboard
     Route("GET", "/", pages.page, "The dashboard", access="open", gives="page"),

@@ -24,6 +24,7 @@ _TIMEOUT_SECONDS = 10.0
 _MAX_BYTES = 65_536
 _MAX_TOKEN_CHARS = 16_384
 _MAX_GROUPS = 1000
+_LOGOUT = "http://schemas.openid.net/event/backchannel-logout"
 
 
 class SignInFailed(Exception):
@@ -80,6 +81,13 @@ def new_login(next_page: str, until_ms: int, invitation: str = "") -> Login:
     return Login(state, nonce, verifier, next_page, until_ms, invitation)
 
 
+class SignedOut(NamedTuple):
+    """Whose sessions end: those that began until then, so that a token that is sent again ends no later ones."""
+
+    subject: str
+    begun_until_ms: int
+
+
 class Issuer:
     """Talks to one issuer. What it publishes is kept for an hour."""
 
@@ -127,8 +135,18 @@ class Issuer:
         if not answer.get("code"):
             raise SignInFailed("failed", "the issuer sent no code")
         tokens = await self._exchange(metadata, answer["code"], login.verifier, redirect_uri)
-        claims = await self._check(metadata, tokens.id_token, login.nonce)
+        claims = await self._check(metadata, tokens.id_token)
+        if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), login.nonce.encode()):
+            raise SignInFailed("failed", "the ID token is of another sign-in: its nonce differs")
         return await self._identity(metadata, claims, tokens.access_token)
+
+    async def signed_out(self, token: str) -> SignedOut:
+        """Whom a logout token of the issuer signs out. Raises SignInFailed for any other token."""
+        claims = await self._check(await self._read_metadata(), token)
+        events = claims.get("events")
+        if not isinstance(events, dict) or not isinstance(events.get(_LOGOUT), dict) or "nonce" in claims:
+            raise SignInFailed("failed", "it is a token of the issuer, but no logout token")
+        return SignedOut(_subject(claims), (int(claims["iat"]) + SKEW_SECONDS) * 1000)
 
     # --------------------------------------------------------------------------------------------------- the issuer
 
@@ -187,19 +205,19 @@ class Issuer:
 
     # ---------------------------------------------------------------------------------------------------- the token
 
-    async def _check(self, metadata: _Metadata, token: str, nonce: str) -> dict[str, Any]:
-        """The claims of an ID token that is signed by the issuer, for us, now, and for this sign-in."""
+    async def _check(self, metadata: _Metadata, token: str) -> dict[str, Any]:
+        """The claims of a token that is signed by the issuer, for us and now: an ID token or a logout token."""
         import jwt  # an extra
 
         if len(token) > _MAX_TOKEN_CHARS:
-            raise SignInFailed("failed", f"the ID token is longer than {_MAX_TOKEN_CHARS} characters")
+            raise SignInFailed("failed", f"the token is longer than {_MAX_TOKEN_CHARS} characters")
         try:
             header = jwt.get_unverified_header(token)
             if header.get("alg") not in ALGORITHMS:
-                raise SignInFailed("failed", f"the ID token has the algorithm {str(header.get('alg'))[:32]!r}")
+                raise SignInFailed("failed", f"the token has the algorithm {str(header.get('alg'))[:32]!r}")
             key, algorithm = await self._find_key(metadata, header.get("kid"))
             if algorithm not in (None, header["alg"]):
-                raise SignInFailed("failed", f"the ID token has another algorithm than its key: {algorithm!r}")
+                raise SignInFailed("failed", f"the token has another algorithm than its key: {algorithm!r}")
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -212,12 +230,10 @@ class Issuer:
         except jwt.PyJWTError as problem:
             clock = (jwt.ExpiredSignatureError, jwt.ImmatureSignatureError)
             hint = f"; do the clocks differ by more than {SKEW_SECONDS} seconds?" if isinstance(problem, clock) else ""
-            raise SignInFailed("failed", f"the ID token is refused: {problem}{hint}") from None
+            raise SignInFailed("failed", f"the token is refused: {problem}{hint}") from None
         audience = claims["aud"]
         if isinstance(audience, list) and len(audience) > 1 and claims.get("azp") != self._config.client_id:
-            raise SignInFailed("failed", "the ID token is for several audiences, and not issued to this client")
-        if not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
-            raise SignInFailed("failed", "the ID token is of another sign-in: its nonce differs")
+            raise SignInFailed("failed", "the token is for several audiences, and not issued to this client")
         return claims
 
     async def _find_key(self, metadata: _Metadata, kid: Any) -> Any:
@@ -231,7 +247,7 @@ class Issuer:
         if kid is None and len(self._keys) == 1:
             return next(iter(self._keys.values()))
         if str(kid) not in self._keys:
-            raise SignInFailed("failed", f"the ID token is signed with an unknown key: {str(kid)[:64]!r}")
+            raise SignInFailed("failed", f"the token is signed with an unknown key: {str(kid)[:64]!r}")
         return self._keys[str(kid)]
 
     async def _read_keys(self, metadata: _Metadata) -> None:
@@ -262,12 +278,16 @@ class Issuer:
         email = claims.get("email")
         return Identity(
             issuer=metadata.issuer,
-            subject=str(subject)[:255],
+            subject=_subject(claims),
             email=email.lower()[:320] if isinstance(email, str) and "@" in email else None,
             email_verified=claims.get("email_verified") is True or self._config.trust_email,
             name=str(claims["name"])[:200] if claims.get("name") else None,
             groups=_group_names(groups),
         )
+
+
+def _subject(claims: Mapping[str, Any]) -> str:
+    return str(claims["sub"])[:255]
 
 
 def _group_names(groups: Any) -> frozenset[str]:

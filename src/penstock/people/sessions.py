@@ -125,6 +125,20 @@ class Sessions:
 
         return await write_audited(self._store, at_ms, work)
 
+    async def end_of_person(self, issuer: str, subject: str, begun_until_ms: int) -> int:
+        """End the sessions of a person that began until then, as the issuer asks for; return how many there were."""
+
+        async def work(tx: Transaction, note: Note) -> int:
+            person = await tx.one("lock_user", issuer=issuer, subject=subject)
+            if person is None:
+                return 0
+            count = await tx.run("delete_older_sessions", user_id=person["id"], begun_until_ms=begun_until_ms)
+            if count:
+                note(Act("session.ended", person["id"], after={"count": count}))
+            return count
+
+        return await write_audited(self._store, self._clock.now_ms(), work)
+
 
 def _is_operator(caller: Caller) -> bool:
     """True for a person; whoever signs in with a key has chosen how long the session lasts."""

@@ -59,6 +59,11 @@ class SignIn:
         caller = await self.users.enter(identity, self.config.roles, address, login.invitation)
         return await self._sessions.begin(caller, address, agent, keep=False), login.next
 
+    async def sign_out(self, token: str) -> int:
+        """End the sessions of the person in a logout token of the issuer; return how many. Raises SignInFailed."""
+        person = await self._issuer.signed_out(token)
+        return await self._sessions.end_of_person(self.config.issuer, person.subject, person.begun_until_ms)
+
     def _opened(self, cookie: str | None) -> Login:
         try:
             sealed = urlsafe_b64decode((cookie or "") + "=" * (-len(cookie or "") % 4))

@@ -27,7 +27,14 @@ OPEN = {
     "/verify",  # refused unless `public_verify` is set
     "/vote",
 }
-SIGNED = {"/m/{media_id}", "/callbacks/{provider}/{token}", "/vote", "/vote/pair", "/vote/files/{file}"}
+SIGNED = {
+    "/m/{media_id}",
+    "/callbacks/{provider}/{token}",
+    "/auth/backchannel-logout",  # its token is
+    "/vote",
+    "/vote/pair",
+    "/vote/files/{file}",
+}
 
 
 def filled(path: str) -> str:

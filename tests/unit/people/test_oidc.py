@@ -16,7 +16,7 @@ from penstock.people.oidc import Identity, Issuer, Login, SignInFailed, new_logi
 from tests.manual_clock import ManualClock
 
 jwt = pytest.importorskip("jwt", reason="needs the extra oidc")
-from tests.fake_providers.issuer import CLIENT_ID, SECRET, FakeIssuer, fake_issuer  # noqa: E402 - needs the extra
+from tests.fake_providers.issuer import CLIENT_ID, LOGOUT_EVENT, SECRET, FakeIssuer, fake_issuer  # noqa: E402 - needs the extra
 
 REDIRECT = "https://media.example/auth/callback"
 RULE = RoleRule(role="member", org="studio", group="media")
@@ -209,3 +209,48 @@ async def test_an_issuer_that_is_down_or_redirects_is_named() -> None:
             await identify(fake, issuer)
     with pytest.raises(SignInFailed, match="cannot be reached"):
         await issuer.sign_in_url(new_login("/", 0), REDIRECT)
+
+
+async def test_a_logout_token_names_a_person_and_until_when_sessions_end() -> None:
+    async with opened() as (fake, issuer, _):
+        at = int(time.time()) - 10
+        found = await issuer.signed_out(fake.logout_token(sub="ben", iat=at, sid="of-one-browser"))
+        assert found == ("ben", (at + 60) * 1000)
+
+
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"events": None}, "no logout token"),
+        ({"events": LOGOUT_EVENT}, "no logout token"),
+        ({"events": {LOGOUT_EVENT: True}}, "no logout token"),
+        ({"events": {"http://schemas.openid.net/event/another": {}}}, "no logout token"),
+        ({"nonce": "as an ID token has"}, "no logout token"),
+        ({"sub": None, "sid": "of-one-browser"}, "sub"),
+        ({"aud": "another client"}, "Audience"),
+        ({"iss": "https://evil.example"}, "issuer"),
+        ({"exp": int(time.time()) - 120}, "clocks"),
+        ({"exp": None}, "exp"),
+    ],
+)
+async def test_any_other_token_signs_nobody_out(claims: dict[str, Any], reason: str) -> None:
+    async with opened() as (fake, issuer, _):
+        with pytest.raises(SignInFailed, match=reason):
+            await issuer.signed_out(fake.logout_token(**claims))
+
+
+@pytest.mark.parametrize("lie", [_with_shared_secret, _with_own_key, _unsigned, _too_long])
+async def test_a_logout_token_that_is_not_of_the_issuer_signs_nobody_out(
+    lie: Callable[[FakeIssuer], Callable[[dict[str, Any]], str]],
+) -> None:
+    async with opened() as (fake, issuer, _):
+        claims = jwt.decode(fake.logout_token(), options={"verify_signature": False})
+        with pytest.raises(SignInFailed):
+            await issuer.signed_out(lie(fake)(claims))
+
+
+async def test_a_logout_token_signs_nobody_in() -> None:
+    async with opened() as (fake, issuer, _):
+        fake.forge = lambda claims: fake.logout_token()
+        with pytest.raises(SignInFailed, match="nonce"):
+            await identify(fake, issuer)

@@ -1,7 +1,7 @@
-"""Sign people in with an issuer or through a proxy, and let their sessions change the organization."""
+"""Sign people in and out with an issuer, or in through a proxy, and let their sessions change the organization."""
 
 from collections.abc import Awaitable
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 import structlog
 
@@ -10,7 +10,8 @@ from penstock.api.cookies import cookie_name, read_cookie, set_cookie
 from penstock.api.fields import checked_fields
 from penstock.api.responses import NO_STORE
 from penstock.api.route import Query
-from penstock.errors import NotFound
+from penstock.audit_log import Actor, act_as
+from penstock.errors import InvalidRequest, NotFound
 from penstock.fields import field_table, text_field
 from penstock.gateway import Gateway
 from penstock.people.oidc import SignInFailed
@@ -27,6 +28,7 @@ LOGIN_QUERY = (
 )
 ORG_FIELDS = field_table(text_field("org_id", "Id of the organization.", required=True))
 _CALLBACK = "/auth/callback"
+_MAX_FORM_FIELDS = 10
 
 
 async def list_ways_to_sign_in(gateway: Gateway, call: Call) -> Response:
@@ -70,6 +72,31 @@ async def end_sign_in(gateway: Gateway, call: Call) -> Response:
     except SignInFailed as problem:
         return _refused(sign_in, call, problem)
     return _entered(call, new, page)
+
+
+async def sign_out(gateway: Gateway, call: Call) -> Response:
+    """End the sessions of a person whom the issuer has signed out."""
+    sign_in = _sign_in(gateway)
+    if isinstance(sign_in, ProxySignIn):
+        raise NotFound("No issuer signs anybody out here: people sign in through a proxy.")
+    act_as(Actor("sign-in", call.address, call.id))
+    try:
+        await sign_in.sign_out(_logout_token(call))
+    except SignInFailed as problem:
+        log.warning("sign-out refused", request_id=call.id, code=problem.code, reason=str(problem))
+        message = "`logout_token` must be a logout token of the issuer, with a `sub`. The log says what is wrong."
+        raise InvalidRequest(message, param="logout_token") from None
+    return Response(status=204, headers=NO_STORE)
+
+
+def _logout_token(call: Call) -> str:
+    """The token in the form of a call. Raises InvalidRequest."""
+    try:
+        fields = dict(parse_qsl(bytes(call.body).decode(), max_num_fields=_MAX_FORM_FIELDS))
+        return fields["logout_token"]
+    except (ValueError, KeyError):
+        message = "The body must be a form, application/x-www-form-urlencoded, with the field `logout_token`."
+        raise InvalidRequest(message, param="logout_token") from None
 
 
 async def move_session(gateway: Gateway, call: Call) -> Response:

@@ -275,7 +275,8 @@ def _failures(route: Route) -> set[int]:
     if route.gives == "file":
         found.add(416)
     # Metrics and the page for anybody can be switched off; an issuer need not be there, nor a link be good.
-    if route.gives in ("text", "redirect") or route.is_public_verify or route.is_vote:
+    is_optional = route.gives in ("text", "redirect") or route.path == "/auth/backchannel-logout"
+    if is_optional or route.is_public_verify or route.is_vote:
         found.add(404)
     if route.gives == "Purged" or route.method == "PATCH" or route.path.endswith(("/redeliver", "/check")):
         found.add(409)

@@ -309,6 +309,10 @@ OPERATIONS: Mapping[str, Operation] = {
         "Sends the browser to the issuer, or begins the session of whom a proxy names; for browsers, not for programs.",
     ),
     "end_sign_in": Operation("Pages", "Where the issuer sends the browser back to; begins the session."),
+    "sign_out": Operation(
+        "Pages",
+        "Ends the sessions of the person in a logout token of the issuer: OpenID Connect's back-channel logout.",
+    ),
     "move_session": Operation("Pages", "Lets the session of a person act in another of their organizations."),
     "list_users": Operation(
         "Keys",

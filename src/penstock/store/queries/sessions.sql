@@ -32,6 +32,10 @@ DELETE FROM sessions WHERE key_id = :key_id;
 -- End all sessions of a person.
 DELETE FROM sessions WHERE user_id = :user_id;
 
+-- name: delete_older_sessions
+-- End the sessions of a person that began until a moment.
+DELETE FROM sessions WHERE user_id = :user_id AND created_at_ms <= :begun_until_ms;
+
 -- name: delete_expired_sessions
 -- Remove what is left of sessions that are over.
 DELETE FROM sessions WHERE expires_at_ms <= :now_ms;

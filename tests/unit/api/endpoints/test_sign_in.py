@@ -1,5 +1,6 @@
 """Signing in with an issuer over HTTP: to the issuer with a cookie, and back with a session or a reason."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -156,3 +157,47 @@ async def test_without_an_issuer_people_sign_in_with_keys(tmp_path: Path) -> Non
         assert ways == {"object": "sign_in", "key": True, "oidc": None, "proxy": None}
         assert (await served.call("GET", "/auth/login")).status == 404
         assert (await served.call("GET", "/auth/callback?code=x")).status == 404
+
+
+async def sign_out(here: Here, body: str) -> RawResponse:
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    return await here.served.call("POST", "/auth/backchannel-logout", headers=headers, body=body.encode())
+
+
+async def test_whom_the_issuer_signs_out_is_signed_out_everywhere_and_nobody_else(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        first, second = [await here.sign_in(sub="anna", groups=["leads"]) for _ in range(2)]
+        zoe = await here.sign_in(sub="zoe", email="zoe@studio.example", email_verified=True)
+        user = (await here.call("GET", "/v1/session", first)).json["user"]["id"]
+        ended = await sign_out(here, f"logout_token={here.issuer.logout_token(sub='anna')}")
+        assert (ended.status, ended.headers["cache-control"]) == (204, "no-store")
+        for session, status in ((first, 401), (second, 401), (zoe, 200)):
+            assert (await here.call("GET", "/v1/session", session)).status == status
+        [event] = (await here.call("GET", f"/v1/audit?action=session.ended&target={user}", zoe)).json["data"]
+        assert (event["actor"], event["after"]) == ("sign-in", {"count": 2})
+        assert (await sign_out(here, f"logout_token={here.issuer.logout_token(sub='unknown')}")).status == 204
+
+
+async def test_a_logout_token_that_is_sent_again_ends_no_later_session(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        earlier = here.issuer.logout_token(sub="anna", iat=int(time.time()) - 61)
+        begun = await here.sign_in(sub="anna", groups=["leads"])
+        assert (await sign_out(here, f"logout_token={earlier}")).status == 204
+        assert (await here.call("GET", "/v1/session", begun)).status == 200
+
+
+async def test_what_is_no_logout_token_is_refused(tmp_path: Path) -> None:
+    async with running(tmp_path) as here:
+        begun = await here.sign_in(sub="anna", groups=["leads"])
+        wrong = f"logout_token={here.issuer.logout_token(sub='anna', events=None)}".encode()
+        long = f"logout_token={here.issuer.logout_token(sub='anna')}".encode() + b"&a=b" * 10
+        for body in (wrong, b"logout_token=x.y.z", b"logout_token", b"token=x", b"", long, b"\xff"):
+            refused = await here.served.call("POST", "/auth/backchannel-logout", body=body)
+            assert (refused.status, refused.code) == (400, "INVALID_REQUEST"), body
+            assert refused.json["error"]["param"] == "logout_token", body
+        assert (await here.call("GET", "/v1/session", begun)).status == 200
+
+
+async def test_without_an_issuer_there_is_no_sign_out_by_one(tmp_path: Path) -> None:
+    async with opened(tmp_path) as gateway, serving(AsgiApp(gateway), gateway.settings) as served:
+        assert (await served.call("POST", "/auth/backchannel-logout", body=b"logout_token=x")).status == 404
