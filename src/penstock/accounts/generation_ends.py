@@ -15,8 +15,7 @@ from penstock.values import Nanos
 
 # The queries of an end, in the order of docs/decisions/lock-order.md.
 _QUERIES = (
-    "complete_generation",
-    "fail_generation",
+    ("complete_generation", "fail_generation"),
     "release_recording_claim",
     "set_attempt",
     "schedule_checks",

@@ -1,5 +1,6 @@
 """Labels of calls: which ones an organization has declared, and those that a call has by field, header and key."""
 
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -7,7 +8,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import msgspec
-import structlog
 
 from penstock.audit_log import Note, changed, write_audited
 from penstock.cache import Cache
@@ -17,7 +17,7 @@ from penstock.schema import EACH_VALUE, Call, DeclaredLabel
 from penstock.store.base import Row, Store, Transaction
 from penstock.values import OrgId
 
-log = structlog.get_logger()
+_log = logging.getLogger(__name__)
 HEADER = "x-service-labels"
 MAX_LABELS = 10
 MAX_VALUES = 10_000  # of a label in an organization; calls with further values have the value OTHER
@@ -177,7 +177,7 @@ class LabelValues:
                 if len(known) >= MAX_VALUES:
                     if OTHER not in known:
                         known.add(OTHER)
-                        log.warning("a label has too many values; further ones become one", org_id=org_id, label=name)
+                        _log.warning("label %s of %s has too many values: further ones count as one", name, org_id)
                     labels = {**labels, name: OTHER}
                 else:
                     known.add(value)

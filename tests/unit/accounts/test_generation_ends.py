@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.accounts.generation_ends import GenerationEnd, write_generation_ends
@@ -57,6 +58,14 @@ async def test_a_group_locks_rows_in_one_order_and_changes_usage_and_balance_onc
     assert {(row["slot"], row["count"], row["cost"]) for row in by_name["add_usage"]} == {(7, 2, 7)}
     assert [row["ref"] for row in by_name["add_transfer"]] == ["req_2", "req_1"]
     assert by_name["end_hold"] == {"org_id": "org_1", "held": 20, "charged": 7}
+
+
+async def test_completed_and_failed_generations_of_a_group_are_locked_in_one_order() -> None:
+    tx = Statements()
+    failed = generation_end("req_1", 0, "att_2")
+    failed = msgspec.structs.replace(failed, changes=[("fail_generation", {"id": "req_1"}), *failed.changes[:2]])
+    await write_generation_ends(tx, [generation_end("req_2", 3, "att_1"), failed])  # type: ignore[arg-type]
+    assert [name for name, _ in tx.ran[:2]] == ["fail_generation", "complete_generation"]
 
 
 async def test_a_lost_lease_ends_the_transaction_before_anything_shared_is_changed() -> None:

@@ -24,6 +24,12 @@ def test_changes_are_sorted_by_query_and_by_row() -> None:
     ]
 
 
+def test_changes_of_one_table_are_sorted_by_row_whatever_they_do() -> None:
+    changes: list[Change] = [("complete_job", {"id": "b"}), ("add_file", {"id": "a"}), ("fail_job", {"id": "a"})]
+    found = in_lock_order(changes, [("complete_job", "fail_job"), "add_file"])
+    assert [name for name, _ in found] == ["fail_job", "complete_job", "add_file"]
+
+
 def test_changes_of_one_row_keep_their_order() -> None:
     changes: list[Change] = [("add_attempt", {"request_id": "a", "number": number}) for number in (2, 1, 3)]
     found = in_lock_order(changes, ["add_attempt"])
