@@ -239,6 +239,7 @@ RESPONSES = field_table(
     ),
     Field(name="tool_choice", types=("string", "object"), about="`none`, `auto`, `required` or one tool."),
     flag_field("parallel_tool_calls", "Whether several tools may be called at once."),
+    integer_field("max_tool_calls", "How many images `image_generation` may make, ten at most.", low=0),
     object_field("text", "`format`: `text`, `json_object` or `json_schema`."),
     object_field("reasoning", "`effort` is passed on to models that think."),
     array_field("include", "`message.output_text.logprobs` or `reasoning.encrypted_content`."),

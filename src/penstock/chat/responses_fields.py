@@ -12,7 +12,7 @@ _MAX_METADATA_VALUE = 512
 _TRUNCATIONS = ("disabled", "auto")
 _MAX_REPEATED_BYTES = 1024**2
 # Fields that the response repeats, three times if it is a stream.
-_REPEATED = ("instructions", "max_tool_calls", "reasoning", "text", "tool_choice", "tools")
+_REPEATED = ("instructions", "reasoning", "text", "tool_choice", "tools")
 _OTHER_TYPES = (
     ("stream_options", dict, "an object"),
     ("prompt_cache_key", str, "a string"),

@@ -231,7 +231,7 @@ def asking_for_images(count: int) -> Act:
     return faults.raw(json.dumps(chat).encode())
 
 
-@pytest.mark.parametrize(("limit", "made"), [(None, 10), (3, 3), (1, 1), (50, 10)])
+@pytest.mark.parametrize(("limit", "made"), [(None, 10), (3, 3), (1, 1), (0, 0), (50, 10)])
 async def test_a_call_makes_a_limited_number_of_images(open_gateway: OpenGateway, limit: int | None, made: int) -> None:
     """Whatever the model asks for, which may follow the words of a stranger in the conversation."""
     tool: Any = {"type": "image_generation", "model": "image-1", "size": "64x64"}

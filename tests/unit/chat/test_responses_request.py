@@ -86,6 +86,7 @@ def test_tools_and_choices_are_translated() -> None:
         ({"model": None}, "model"),
         ({"stream": "yes"}, "stream"),
         ({"max_output_tokens": 0}, "max_output_tokens"),
+        *(({"max_tool_calls": wrong}, "max_tool_calls") for wrong in (-1, 0.5, "3", True, [3])),
         ({"metadata": {f"n{number}": "x" for number in range(17)}}, "metadata"),
         ({"metadata": {"n" * 65: "x"}}, "metadata"),
         ({"metadata": {"n": "x" * 513}}, "metadata.n"),
@@ -205,7 +206,6 @@ def test_a_wrong_value_anywhere_is_translated_or_refused_with_a_message() -> Non
         lambda text: {"text": {"format": {"type": "text"}, "x": text}},
         lambda text: {"reasoning": {"x": text}},
         lambda text: {"tools": [TOOL], "tool_choice": text},
-        lambda text: {"max_tool_calls": text},
         lambda text: {"tools": [{**TOOL, "x": text}]},
     ],
 )
