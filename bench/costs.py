@@ -355,6 +355,7 @@ def start(
         (folder / "penstock.toml").write_text(CONFIG.format(port=provider_port))
         environ = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         environ |= {"LAB_KEY": "x", "COSTS": str(folder / "costs"), "PYTHONPATH": str(ROOT)}
+        environ |= {"PENSTOCK_PROVENANCE": "off"}  # bench/provenance.py has what seals cost
         environ |= {"PENSTOCK_DATABASE": database} if database else {}
         environ |= {"COSTS_PROFILE": str(folder / "profile")} if profile else {}
         environ |= variables or {}
