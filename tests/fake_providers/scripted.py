@@ -69,15 +69,23 @@ def mask(width: int, height: int) -> bytes:
     return file.getvalue()
 
 
+def blank_frame(width: int, height: int, pixels: str = "yuv420p") -> av.VideoFrame:
+    """A frame in one colour; a new frame of PyAV has what was in memory."""
+    frame = av.VideoFrame(width, height, pixels)
+    for plane in frame.planes:
+        plane.update(bytes(plane.buffer_size))
+    return frame
+
+
 @cache
 def mp4(seconds: int = 1) -> bytes:
-    """A real video: small, silent and grey."""
+    """A real video: small, silent and in one colour."""
     file = io.BytesIO()
     with av.open(file, "w", format="mp4") as container:
         stream = container.add_stream("libx264", rate=4)
         stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
         for _ in range(4 * seconds):
-            container.mux(stream.encode(av.VideoFrame(64, 64, "yuv420p")))
+            container.mux(stream.encode(blank_frame(64, 64)))
         container.mux(stream.encode(None))
     return file.getvalue()
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.imaging.convert import BadImage
 from penstock.imaging.video import VideoMeasures, measure
-from tests.fake_providers.scripted import mp4, png
+from tests.fake_providers.scripted import blank_frame, mp4, png
 from tests.unit.imaging.videos import box, by_hand, changed, encoded, inserted, with_small_headers
 
 FRAGMENTS = {"movflags": "frag_keyframe+empty_moov+default_base_moof"}
@@ -88,7 +88,7 @@ def two_tracks() -> bytes:
             stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
         for stream, (width, height), frames in zip(streams, sizes, (1, 20), strict=True):
             for _ in range(frames):
-                output.mux(stream.encode(av.VideoFrame(width, height, "yuv420p")))
+                output.mux(stream.encode(blank_frame(width, height)))
             output.mux(stream.encode(None))
     return file.getvalue()
 

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import av
 
+from tests.fake_providers.scripted import blank_frame
+
 FRAME_BYTES = 20
 
 
@@ -21,7 +23,7 @@ def encoded(
     pixels: str = "yuv420p",
     codec_options: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A video of grey frames, eight in a second.
+    """A video of frames in one colour, eight in a second.
 
     It is encoded in a thread of its own: SVT-AV1 raises the priority of the thread that starts it.
     """
@@ -49,7 +51,7 @@ def _encoded(
         assert isinstance(stream, av.VideoStream)
         stream.width, stream.height, stream.pix_fmt = width, height, pixels
         for index in range(frames):
-            frame = av.VideoFrame(width, height, pixels)
+            frame = blank_frame(width, height, pixels)
             frame.pts = index
             output.mux(stream.encode(frame))
         output.mux(stream.encode(None))
