@@ -4,6 +4,7 @@ import hashlib
 
 import msgspec
 
+from penstock.errors import UnprocessableRequest
 from penstock.store.base import Store, Transaction
 from penstock.values import OrgId, Retention
 
@@ -21,6 +22,12 @@ class Claim(msgspec.Struct, frozen=True):
 def key_digest(operation: str, key: str) -> bytes:
     """What is stored of a key, which may say something about its caller. Equal keys of two operations differ."""
     return hashlib.sha256(f"{operation}\n{key}".encode()).digest()
+
+
+def other_call(first_id: str) -> UnprocessableRequest:
+    """What a caller is told whose idempotency key an earlier call has that asked for something else."""
+    message = f"The idempotency key was used for a call that asked for something else, {first_id}."
+    return UnprocessableRequest(message, param="idempotency_key")
 
 
 class KeyTaken(Exception):

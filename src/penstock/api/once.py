@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from penstock.accounts.idempotency import key_digest
+from penstock.accounts.idempotency import key_digest, other_call
 from penstock.api.responses import encode
 from penstock.api.route import Route
 from penstock.audit_log import acting_once
-from penstock.errors import IdempotencyCompleted, IdempotencyInProgress, Problem, UnprocessableRequest
+from penstock.errors import IdempotencyCompleted, IdempotencyInProgress, Problem
 from penstock.gateway import Gateway
 from penstock.generations.idempotency_keys import read_key
 from penstock.schema import Call, Response
@@ -93,8 +93,7 @@ async def _earlier(gateway: Gateway, claim: _Claim) -> Row | None:
 
 def _repeated(gateway: Gateway, claim: _Claim, earlier: Row) -> Response:
     if earlier["body_digest"] != claim.body_digest:
-        message = f"The idempotency key was used for a call that asked for something else, {earlier['request_id']}."
-        raise UnprocessableRequest(message, param=_PARAM)
+        raise other_call(earlier["request_id"])
     if earlier["response"] is None:
         if gateway.clock.now_ms() - earlier["created_at_ms"] < _ANSWERED_MS:
             raise _in_progress()

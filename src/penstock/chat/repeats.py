@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.accounts.idempotency import Claim, claim_key, key_digest, release_key, take_over_key
+from penstock.accounts.idempotency import Claim, claim_key, key_digest, other_call, release_key, take_over_key
 from penstock.accounts.payloads import get_payload
 from penstock.accounts.request_records import RequestRow
 from penstock.chat import endpoint, responses
@@ -16,7 +16,6 @@ from penstock.errors import (
     IdempotencyInProgress,
     Problem,
     StorageUnavailable,
-    UnprocessableRequest,
     UpstreamOutcomeUnknown,
 )
 from penstock.event_loop import run_aside
@@ -112,8 +111,7 @@ async def _make(gateway: Gateway, call: Call, make: Handler, claim: Claim) -> Re
 async def _repeated(gateway: Gateway, call: Call, claim: Claim, earlier: Claim, media_type: str) -> Response | None:
     """The response to a repeated call; None if the first one failed and cost nothing, so that this one is made."""
     if earlier.body_digest != claim.body_digest:
-        message = f"The idempotency key was used for a call that asked for something else, {earlier.request_id}."
-        raise UnprocessableRequest(message, param=_FIELD)
+        raise other_call(earlier.request_id)
     record = await gateway.requests.get(earlier.org_id, earlier.request_id)
     if record is None or record.is_open:
         if call.is_batch_row and _died_with_its_process(gateway, earlier):

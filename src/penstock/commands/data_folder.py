@@ -76,11 +76,14 @@ def check_data(settings: Settings) -> None:
 
 
 async def org_id(store: "Store", named: str | None, settings: Settings) -> OrgId:
-    """Return the named organization, or the first one, which is created if the gateway never ran here."""
+    """Return the named organization, or the first one, which is created if the gateway never ran here.
+
+    Raises NotFound if none has this name.
+    """
     from penstock.app.first_start import ensure_first_org
     from penstock.clock import Clock
 
-    return OrgId(named) if named else await ensure_first_org(store, settings, Clock())
+    return await known_org(store, named) if named else await ensure_first_org(store, settings, Clock())
 
 
 async def known_org(store: "Store", named: str) -> OrgId:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.clock import Clock
+from penstock.commands.call_options import given
 from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
 from penstock.commands.output import Json, print_json, report
 from penstock.commands.tables import show_table
@@ -55,7 +56,7 @@ def add_destination(
 ) -> None:
     """Add a destination, after a small file was written into it; running gateways use it within two seconds."""
     options = {"name": name, "path": path, "default": default, "required": required}
-    fields = _given(url=url, region=region, endpoint=endpoint, **options) | _keys(access_key_id, from_file)
+    fields = given({"url": url, "region": region, "endpoint": endpoint, **options}) | _keys(access_key_id, from_file)
     added = _with_destinations(data, config, org, lambda destinations, owner: destinations.add(owner, fields))
     _report_check(f"added {added['id']}", added, as_json)
 
@@ -87,7 +88,7 @@ def change_destination(
     as_json: Json = False,
 ) -> None:
     """Change the options that are given."""
-    fields = _given(name=name, path=path, default=default, required=required)
+    fields = given({"name": name, "path": path, "default": default, "required": required})
     if not fields:
         raise InvalidRequest("Give what is to be changed: --name, --path, --default or --required.")
 
@@ -156,10 +157,6 @@ def _with_destinations(data: Path | None, config: Path | None, org: str | None, 
             await client.close()
 
     return with_store(settings, with_destinations)
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _keys(access_key_id: str, from_file: Path) -> dict[str, str]:

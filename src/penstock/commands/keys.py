@@ -10,7 +10,7 @@ from penstock.accounts.key_records import KeyRow, KeyUsage, key_record
 from penstock.accounts.keys import Keys, NewKey
 from penstock.accounts.labels import check_declared_names
 from penstock.clock import Clock
-from penstock.commands.data_folder import Config, Data, Org, known_org, load_settings, org_id, with_store
+from penstock.commands.data_folder import Config, Data, Org, load_settings, org_id, with_store
 from penstock.commands.output import Json, report, usd
 from penstock.commands.tables import show_table
 from penstock.store.base import Store
@@ -101,7 +101,7 @@ def list_keys(data: Data = None, config: Config = None, org: Org = None, as_json
     settings = load_settings(data=data, config=config)
 
     async def work(store: Store, vault: Vault) -> list[KeyRow]:
-        owner = await known_org(store, await org_id(store, org, settings))
+        owner = await org_id(store, org, settings)
         return await Keys(store, vault, Clock()).list_all(owner)
 
     rows = []

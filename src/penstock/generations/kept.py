@@ -5,7 +5,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from penstock.errors import InvalidRequest, Problem, UnprocessableRequest
+from penstock.accounts.idempotency import other_call
+from penstock.errors import InvalidRequest, Problem
 from penstock.gateway import Gateway
 from penstock.generation_jobs.mailbox import Mailbox
 from penstock.generation_jobs.rows import GenerationRow
@@ -85,12 +86,6 @@ async def repeated(
         return sounds.created(gateway, first, headers)
     await finished_row(gateway, call, first)
     return with_headers(await kept.respond(gateway, call, first), headers)
-
-
-def other_call(first_id: str) -> UnprocessableRequest:
-    """What a caller is told whose idempotency key an earlier call has that asked for something else."""
-    message = f"The idempotency key was used for a call that asked for something else, {first_id}."
-    return UnprocessableRequest(message, param="idempotency_key")
 
 
 def with_headers(response: Response, headers: Mapping[str, str]) -> Response:

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from penstock.errors import NotFound, UnprocessableRequest
+from penstock.accounts.idempotency import other_call
+from penstock.errors import NotFound
 from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import GenerationRow, get_generation
 from penstock.generations import respond
@@ -22,8 +23,7 @@ async def repeated_images(
     and is not made again, because its outcome is unknown or something was charged.
     """
     if first.body_digest != digest:
-        message = f"The idempotency key was used for a call that asked for something else, {first.id}."
-        raise UnprocessableRequest(message, param="idempotency_key")
+        raise other_call(first.id)
     headers = {"idempotent-replayed": "true", "x-request-id": first.id, "x-service-request-id": first.id}
     row = first if is_async else await finished_row(gateway, call, first)
     if is_async and row.status != "completed":

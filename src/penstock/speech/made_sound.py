@@ -5,11 +5,12 @@ from typing import Any
 
 import msgspec
 
+from penstock.accounts.idempotency import other_call
 from penstock.errors import InvalidRequest, quoted
 from penstock.gateway import Gateway
 from penstock.generation_jobs.rows import get_generation
 from penstock.generations import endpoints, sounds
-from penstock.generations.kept import is_async, other_call, with_headers
+from penstock.generations.kept import is_async, with_headers
 from penstock.generations.retrieve import unfinished_problem
 from penstock.schema import Call, Response
 from penstock.sound.formats import FILE_FORMATS

@@ -43,10 +43,10 @@ def test_the_first_organization_is_the_default(data_folder: Path) -> None:
 
     async def work(store: Store, vault: Vault) -> tuple[str, str, str]:
         first, again = [await folder.org_id(store, None, settings) for _ in range(2)]
-        return first, again, await folder.org_id(store, "org_x", settings)
+        return first, again, await folder.org_id(store, first, settings)
 
     first, again, named = folder.with_store(settings, work)
-    assert (first[:4], again, named) == ("org_", first, "org_x")
+    assert (first[:4], again, named) == ("org_", first, first)
 
 
 COMMANDS = [
@@ -91,7 +91,18 @@ def test_a_folder_without_data_is_refused_and_left_empty(tmp_path: Path, words: 
     assert not (tmp_path / "empty").exists()
 
 
-@pytest.mark.parametrize("words", [("guards",), ("drill", "--down", "fal"), ("keys", "list"), ("labels", "list")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("guards",),
+        ("drill", "--down", "fal"),
+        ("keys", "list"),
+        ("labels", "list"),
+        ("destinations", "list"),
+        ("recordings", "list"),
+        ("users", "key-limits"),
+    ],
+)
 def test_an_organization_that_does_not_exist_is_named(data_folder: Path, words: tuple[str, ...]) -> None:
     told = penstock(*words, "--org", "org_none", "--data", data_folder)
     assert (told.status, told.out) == (1, "")

@@ -58,7 +58,7 @@ def test_what_cannot_work_is_refused_with_a_reason(destinations: Destinations) -
         (("change", own), "Give what is to be changed"),
         (("change", own, "--path", "always.png"), "must contain `{request_id}`"),
         (("check", "dst_x"), "No such destination"),
-        (("delete", own, "--org", "org_other"), "No such destination"),
+        (("delete", own, "--org", "org_other"), "No such organization: org_other"),
     ):
         ended = destinations(*words)
         assert (ended.status, message in ended.err) == (1, True), ended

@@ -50,7 +50,7 @@ def test_only_positive_amounts_are_added(data_folder: Path, usd: str) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("credit", "add", "--usd", "1", "--org", "org_nonesuch"), "no such organization: org_nonesuch"),
+        (("credit", "add", "--usd", "1", "--org", "org_nonesuch"), "No such organization: org_nonesuch"),
         (("orgs", "create", "--name", "x", "--billing", "barter"), "billing"),
         (("orgs", "set", "org_nonesuch", "--usd-per-month", "1"), "No such organization: org_nonesuch"),
         (("orgs", "set", "org_nonesuch"), "nothing to change"),

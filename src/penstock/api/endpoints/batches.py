@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.accounts.idempotency import Claim, KeyTaken, find_claim, key_digest, release_key
+from penstock.accounts.idempotency import Claim, KeyTaken, find_claim, key_digest, other_call, release_key
 from penstock.api import query
 from penstock.api.endpoints.files import read_first_chunk
 from penstock.api.fields import checked_fields
@@ -20,7 +20,7 @@ from penstock.batches.intake import BatchOptions, estimate_batch, new_batch_id
 from penstock.batches.lines import BadLine, Line
 from penstock.batches.records import PREFIX, VALIDATING, VENDOR_BATCH, BatchRecord, batch_object, get_batch
 from penstock.batches.results import results_jsonl
-from penstock.errors import Conflict, IdempotencyInProgress, InvalidRequest, NotFound, UnprocessableRequest, quoted
+from penstock.errors import Conflict, IdempotencyInProgress, InvalidRequest, NotFound, quoted
 from penstock.event_loop import run_aside
 from penstock.fields import (
     Field,
@@ -152,8 +152,7 @@ async def _earlier_batch(gateway: Gateway, claim: Claim) -> BatchRecord | None:
         await release_key(gateway.store, earlier)
         return None
     if earlier.body_digest != claim.body_digest:
-        message = f"The idempotency key was used for a call that asked for something else, {batch.id}."
-        raise UnprocessableRequest(message, param="idempotency_key")
+        raise other_call(batch.id)
     if batch.status == VALIDATING:
         message = "The first call with this idempotency key is still being checked."
         raise IdempotencyInProgress(message, headers={"retry-after": "2"}, should_retry=True)
